@@ -1,0 +1,33 @@
+// Everything that follows from the KeyRule beside each JobSpec field: defaults, bounds, allowed
+// words, features refused by name. Shared by coordinator and CLI, so both say the same.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "mega/v1/job.pb.h"
+#include "mega/v1/options.pb.h"
+
+namespace mega::spec {
+
+// One thing wrong with a spec. `field` is the path as written in the job file ("training.steps").
+struct Violation {
+  std::string field;
+  std::string message;  // both sides and the way out
+};
+
+// Sets every unset scalar that has a default. Idempotent. Absent sections come into being.
+v1::JobSpec ApplyDefaults(const v1::JobSpec& spec);
+
+// All violations at once: KeyRules, and rules between keys (steps or tokens, micro ≤ global batch,
+// min_lr ≤ lr, heads divisible by groups, warmup ≤ steps …). Takes a spec with defaults applied.
+std::vector<Violation> Validate(const v1::JobMetadata& metadata, const v1::JobSpec& resolved);
+
+// The KeyRule of a field (empty when it has none).
+v1::KeyRule RuleOf(const google::protobuf::FieldDescriptor& field);
+
+// INVALID_ARGUMENT with one line a violation, or OK.
+absl::Status ToStatus(const std::vector<Violation>& violations);
+
+}  // namespace mega::spec

@@ -1,0 +1,42 @@
+# Language, warnings, sanitizers, compiler cache.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+# Frame pointers make every profile and every sanitizer report readable; they cost under 1 %.
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
+                    -fno-omit-frame-pointer)
+add_compile_options($<$<CONFIG:Release>:-g1>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options(-Wthread-safety)
+endif()
+
+if(MEGA_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=address,undefined)
+elseif(MEGA_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread)
+  add_link_options(-fsanitize=thread)
+elseif(NOT MEGA_SANITIZE STREQUAL "")
+  message(FATAL_ERROR "MEGA_SANITIZE is '${MEGA_SANITIZE}'; choose address, thread or nothing")
+endif()
+# Loops run serially under TSan: libgomp's barriers are not instrumented and would give false races.
+if(MEGA_SANITIZE STREQUAL "thread")
+  set(MEGA_OPENMP OFF)
+else()
+  set(MEGA_OPENMP ON)
+endif()
+
+# CI builds the same tree in another folder: paths are made relative so that the cache still hits.
+find_program(MEGA_CCACHE ccache)
+if(MEGA_CCACHE)
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=true
+      CCACHE_SLOPPINESS=time_macros ${MEGA_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+endif()
