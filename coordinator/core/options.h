@@ -1,0 +1,29 @@
+// What an operator may set of the core. Constant after construction of the State.
+#pragma once
+
+#include "absl/time/time.h"
+
+namespace mega::core {
+
+struct Options {
+  absl::Duration heartbeat = absl::Seconds(1);  // workers send one this often
+  absl::Duration suspect = absl::Seconds(3);    // without renewal: nothing new is placed there
+  absl::Duration lease = absl::Seconds(10);     // a worker ends its ranks this long after a renewal
+  absl::Duration skew = absl::Seconds(1);       // what clocks and the killing itself may cost
+  absl::Duration outage_grace = absl::Minutes(30);  // told to workers; in force with witnesses
+
+  absl::Duration cancel_grace = absl::Seconds(10);  // SIGTERM to SIGKILL of a cancelled job
+  absl::Duration stop_again = absl::Seconds(30);    // a rank that will not end is told again
+  absl::Duration plan_timeout = absl::Seconds(60);  // an unanswered AskPlan is asked again
+  absl::Duration backoff_min = absl::Seconds(1);    // before the second restart without progress
+  absl::Duration backoff_max = absl::Seconds(60);
+
+  // Deliberate bugs, for the simulator: each must be caught by its invariants. All off otherwise.
+  struct Mutants {
+    bool skip_fence = false;          // an attempt counts as ended while its ranks may still live
+    bool give_lease_early = false;    // a node's ranks count as dead once it is merely suspect
+    bool accept_stale_epoch = false;  // messages of earlier attempts are believed
+  } mutants;
+};
+
+}  // namespace mega::core

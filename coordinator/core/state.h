@@ -1,0 +1,81 @@
+// All that the coordinator knows, in two parts that never mix: what is durable (changed only by
+// Apply, reloaded after a restart) and what lives as long as the process. A value: copy it freely.
+// Ordered containers only, so that the same inputs give the same decisions, byte for byte.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "coordinator/core/options.h"
+#include "mega/v1/coordinator.pb.h"
+
+namespace mega::core {
+
+using NodeId = std::string;
+using JobUid = std::string;
+using CommandKey = std::pair<NodeId, int64_t>;         // node, seq
+using PartKey = std::tuple<JobUid, int64_t, int64_t>;  // job, step, rank
+
+// Events of one job kept; older ones are deleted as new ones come.
+inline constexpr size_t kEventsPerJob = 1000;
+
+struct Durable {
+  v1::Meta meta;
+  std::map<JobUid, v1::Job> jobs;
+  std::map<NodeId, v1::Node> nodes;
+  std::map<JobUid, std::map<int64_t, v1::JobEvent>> events;  // by revision
+  std::map<CommandKey, v1::PendingCommand> commands;
+};
+
+// Follows from Durable; kept by Apply, never stored.
+struct Index {
+  std::map<NodeId, std::map<int64_t, JobUid>> device_owner;  // devices of attempts not ended
+  std::map<std::pair<std::string, std::string>, JobUid>
+      names;  // (namespace, name) of unfinished jobs
+  std::map<std::string, JobUid> request_ids;
+  std::set<JobUid> unfinished;
+  // Who is next: recovering jobs first, then by submission. Jobs without a live attempt only.
+  std::set<std::tuple<int, absl::Time, JobUid>> queue;
+};
+
+// Gone with the process. Times are on the core's own clock: it starts at 0 with the state, never
+// runs backwards, and wall time that jumps back stands still on it.
+struct Volatile {
+  std::map<NodeId, v1::NodeLive> nodes;
+  std::map<JobUid, v1::JobLive> jobs;
+  std::map<PartKey, v1::CheckpointPart> parts;  // of checkpoints not complete yet
+  int64_t cluster_revision = 1;                 // rises whenever what can be given to a job changes
+  absl::Duration clock;
+  absl::Duration last_tick;
+  absl::Time last_wall = absl::InfinitePast();
+};
+
+struct State {
+  Options options;
+  Durable durable;
+  Index index;
+  Volatile live;
+};
+
+// Ways of looking at a State; none changes it.
+
+bool IsTerminal(v1::JobPhase phase);
+// The newest attempt if there is one and its ranks may still run; else null.
+const v1::Attempt* LiveAttempt(const v1::Job& job);
+// The job as users see it: newest step and loss, place in the queue. `job` must be in the state.
+v1::Job JobView(const State& state, const JobUid& uid);
+// The node as users see it: suspect or not, last heartbeat, devices in use.
+v1::Node NodeView(const State& state, const NodeId& id);
+// May a job be placed on it now? In session, renewed of late, and nothing runs there unasked.
+bool IsSchedulable(const State& state, const NodeId& id);
+
+// The journal's form of a state, and back. FromSnapshot(ToSnapshot(s)) behaves exactly as s.
+v1::CoreSnapshot ToSnapshot(const State& state);
+State FromSnapshot(const v1::CoreSnapshot& snapshot);
+
+}  // namespace mega::core
