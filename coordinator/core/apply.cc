@@ -1,0 +1,93 @@
+#include "coordinator/core/apply.h"
+
+#include "base/clock.h"
+
+namespace mega::core {
+namespace {
+
+// Place in the queue of a job without a live attempt: recovering before new, then by age.
+std::tuple<int, absl::Time, JobUid> QueueKey(const v1::Job& job) {
+  const int rank = job.phase() == v1::JOB_PHASE_RECOVERING ? 0 : 1;
+  return {rank, FromProto(job.create_time()), job.uid()};
+}
+
+bool IsQueued(const v1::Job& job) {
+  return !IsTerminal(job.phase()) && LiveAttempt(job) == nullptr;
+}
+
+void Unindex(Index& index, const v1::Job& job) {
+  if (const v1::Attempt* attempt = LiveAttempt(job)) {
+    for (const v1::RankState& rank : attempt->ranks()) {
+      const auto node = index.device_owner.find(rank.node());
+      if (node == index.device_owner.end()) continue;
+      const auto owner = node->second.find(rank.device());
+      if (owner != node->second.end() && owner->second == job.uid()) node->second.erase(owner);
+      if (node->second.empty()) index.device_owner.erase(node);
+    }
+  }
+  index.queue.erase(QueueKey(job));
+  index.unfinished.erase(job.uid());
+  const auto name = index.names.find({job.metadata().namespace_(), job.metadata().name()});
+  if (name != index.names.end() && name->second == job.uid()) index.names.erase(name);
+}
+
+void Reindex(Index& index, const v1::Job& job) {
+  if (!job.request_id().empty()) index.request_ids[job.request_id()] = job.uid();
+  if (const v1::Attempt* attempt = LiveAttempt(job)) {
+    for (const v1::RankState& rank : attempt->ranks()) {
+      index.device_owner[rank.node()][rank.device()] = job.uid();
+    }
+  }
+  if (IsTerminal(job.phase())) return;
+  index.unfinished.insert(job.uid());
+  index.names[{job.metadata().namespace_(), job.metadata().name()}] = job.uid();
+  if (IsQueued(job)) index.queue.insert(QueueKey(job));
+}
+
+void PutJob(State& state, const v1::Job& job) {
+  v1::Job& stored = state.durable.jobs[job.uid()];
+  if (!stored.uid().empty()) Unindex(state.index, stored);
+  stored = job;
+  Reindex(state.index, stored);
+}
+
+}  // namespace
+
+void Apply(State& state, const v1::Mutation& mutation) {
+  Durable& durable = state.durable;
+  switch (mutation.kind_case()) {
+    case v1::Mutation::kPutJob:
+      return PutJob(state, mutation.put_job());
+    case v1::Mutation::kPutNode:
+      durable.nodes[mutation.put_node().name()] = mutation.put_node();
+      return;
+    case v1::Mutation::kDeleteNode:
+      durable.nodes.erase(mutation.delete_node());
+      return;
+    case v1::Mutation::kPutEvent: {
+      const v1::JobEvent& event = mutation.put_event();
+      durable.events[event.job_uid()][event.revision()] = event;
+      return;
+    }
+    case v1::Mutation::kDeleteEvent: {
+      const auto events = durable.events.find(mutation.delete_event().job_uid());
+      if (events != durable.events.end()) events->second.erase(mutation.delete_event().revision());
+      return;
+    }
+    case v1::Mutation::kPutMeta:
+      durable.meta = mutation.put_meta();
+      return;
+    case v1::Mutation::kPutCommand: {
+      const v1::PendingCommand& pending = mutation.put_command();
+      durable.commands[{pending.node(), pending.command().seq()}] = pending;
+      return;
+    }
+    case v1::Mutation::kDeleteCommand:
+      durable.commands.erase({mutation.delete_command().node(), mutation.delete_command().seq()});
+      return;
+    case v1::Mutation::KIND_NOT_SET:
+      return;
+  }
+}
+
+}  // namespace mega::core

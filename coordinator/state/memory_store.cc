@@ -1,0 +1,36 @@
+#include "coordinator/state/memory_store.h"
+
+#include "coordinator/core/apply.h"
+
+namespace mega::state {
+
+absl::StatusOr<core::State> MemoryStore::Load() const {
+  MutexLock lock(mu_);
+  return state_;
+}
+
+absl::Status MemoryStore::Commit(std::span<const v1::Mutation> mutations) {
+  MutexLock lock(mu_);
+  for (const v1::Mutation& mutation : mutations) core::Apply(state_, mutation);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryStore::AppendSteps(std::span<const v1::StepReport> reports) {
+  MutexLock lock(mu_);
+  for (const v1::StepReport& report : reports) steps_[{report.job_uid(), report.step()}] = report;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<v1::StepReport>> MemoryStore::ReadSteps(const std::string& job_uid,
+                                                                   int64_t from_step,
+                                                                   int64_t limit) const {
+  MutexLock lock(mu_);
+  std::vector<v1::StepReport> reports;
+  for (auto it = steps_.lower_bound({job_uid, from_step});
+       it != steps_.end() && it->first.first == job_uid && std::ssize(reports) < limit; ++it) {
+    reports.push_back(it->second);
+  }
+  return reports;
+}
+
+}  // namespace mega::state
