@@ -2,6 +2,7 @@
 // words, features refused by name. Shared by coordinator and CLI, so both say the same.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ v1::JobSpec ApplyDefaults(const v1::JobSpec& spec);
 // All violations at once: KeyRules, and rules between keys (steps or tokens, micro ≤ global batch,
 // min_lr ≤ lr, heads divisible by groups, warmup ≤ steps …). Takes a spec with defaults applied.
 std::vector<Violation> Validate(const v1::JobMetadata& metadata, const v1::JobSpec& resolved);
+
+// Optimizer steps of the whole job: training.steps, or as many as cover training.tokens. 0 when the
+// spec says neither.
+int64_t TotalSteps(const v1::JobSpec& resolved);
 
 // The KeyRule of a field (empty when it has none).
 v1::KeyRule RuleOf(const google::protobuf::FieldDescriptor& field);
