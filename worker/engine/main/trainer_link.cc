@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "kernels/device/device.h"
+#include "worker/engine/main/exit_codes.h"
 
 namespace mega::engine {
 namespace {

@@ -26,9 +26,6 @@ class TrainerLink {
     std::string socket;   // path
     v1::RankRef rank;
   };
-  // Exit codes of the conscience: the worker tells them from failures of the run.
-  static constexpr int kExitLeaseEnded = 75;
-  static constexpr int kExitWorkerGone = 76;
 
   TrainerLink(Options options, const Clock& clock);
   ~TrainerLink();  // drains the queue (at most 2 s) and closes the stream

@@ -1,0 +1,61 @@
+// A coordinator and workers as real processes on loopback, driven through megactl.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/process.h"
+
+namespace mega::e2e {
+
+std::string Binary(const std::string& name);  // DIR/bin/NAME
+
+class Cluster {
+ public:
+  Cluster();  // coordinator only
+  ~Cluster();
+
+  const std::filesystem::path& path() const { return dir_.path(); }
+  const std::string& address() const { return address_; }
+  const std::string& metrics_address() const { return metrics_address_; }
+
+  // Same state folder and the same port as before.
+  void StartCoordinator(std::vector<std::string> more = {});
+  Process& coordinator() { return *coordinator_; }
+  void StartWorker(const std::string& node, int devices, std::vector<std::string> more = {});
+  Process& worker(const std::string& node) { return *workers_.at(node); }
+  std::string worker_metrics_address(const std::string& node) const;
+
+  // megactl with this coordinator.
+  Result Ctl(std::vector<std::string> arguments, Seconds within = Seconds(60)) const;
+  nlohmann::json CtlJson(std::vector<std::string> arguments) const;
+
+  // Submits a job file's text; returns the uid.
+  std::string Submit(const std::string& yaml);
+  nlohmann::json Job(const std::string& uid) const { return CtlJson({"get", uid, "-o", "json"}); }
+  std::string Phase(const std::string& uid) const;
+  // Step reports of rank 0 so far.
+  std::vector<nlohmann::json> Steps(const std::string& uid) const;
+  int64_t LastStep(const std::string& uid) const;
+  // Pid of a rank of the job, now. 0 when it does not run.
+  pid_t RankPid(const std::string& uid, int rank) const;
+  bool WaitForStep(const std::string& uid, int64_t step, Seconds within) const;
+  bool WaitForPhase(const std::string& uid, const std::string& phase, Seconds within) const;
+
+ private:
+  TempDir dir_;
+  std::string address_ = "127.0.0.1:0";
+  std::string metrics_address_ = "127.0.0.1:0";
+  std::unique_ptr<Process> coordinator_;
+  std::map<std::string, std::unique_ptr<Process>> workers_;
+};
+
+// A small job on generated text: `steps` steps, global batch 12, dp ranks. `more` is YAML under spec
+// sections, given as "section.key=value" for --set.
+std::string TinyJob(const std::filesystem::path& folder, const std::string& name, int64_t dp,
+                    int64_t steps);
+
+}  // namespace mega::e2e

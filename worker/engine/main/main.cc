@@ -1,0 +1,82 @@
+// mega-engine: one binary, several tasks. The worker starts `train`, one process a rank; megactl
+// starts the offline ones.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "base/version.h"
+#include "kernels/device/device.h"
+#include "worker/engine/main/data_task.h"
+#include "worker/engine/main/generate_task.h"
+#include "worker/engine/main/train.h"
+
+namespace mega::engine {
+namespace {
+
+int Main(int argc, char** argv) {
+  CLI::App app{"Example: mega-engine generate --model CHECKPOINT --prompt 'To be' -n 100\n"
+               "The trainer process of Mega. People use megactl, which runs it."};
+  app.require_subcommand(1);
+  std::string log_level = "info";
+  app.add_option("--log-level", log_level, "debug, info, warn or error")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+
+  TrainerLink::Options train;
+  int64_t attempt = 0, epoch = 0, rank = 0;
+  std::string job;
+  CLI::App* train_command = app.add_subcommand("train", "A rank of a job (started by mega-worker)");
+  train_command->add_option("--socket", train.socket, "Unix socket of the worker")->required();
+  train_command->add_option("--job", job, "uid of the job")->required();
+  train_command->add_option("--attempt", attempt)->required();
+  train_command->add_option("--epoch", epoch)->required();
+  train_command->add_option("--rank", rank)->required();
+
+  GenerateOptions generate;
+  CLI::App* generate_command = app.add_subcommand("generate", "Text from a model");
+  AddGenerateOptions(*generate_command, generate);
+
+  DataOptions data;
+  CLI::App* data_command = app.add_subcommand("data", "Datasets");
+  data_command->require_subcommand(1);
+  CLI::App* build_command = data_command->add_subcommand("build", "Text or JSONL into .bin/.idx");
+  AddDataBuildOptions(*build_command, data);
+
+  std::string output = "text";
+  CLI::App* version_command = app.add_subcommand("version", "Version and numeric libraries");
+  version_command->add_option("-o,--output", output)->check(CLI::IsMember({"text", "json"}));
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const log::Level level = log_level == "debug"  ? log::Level::kDebug
+                           : log_level == "info" ? log::Level::kInfo
+                           : log_level == "warn" ? log::Level::kWarn
+                                                 : log::Level::kError;
+  if (*train_command) {
+    log::Init("engine/" + std::to_string(rank), level);
+    train.rank.set_job_uid(job);
+    train.rank.set_attempt(attempt);
+    train.rank.set_epoch(epoch);
+    train.rank.set_rank(rank);
+    return Train(train);
+  }
+  log::Init("engine", level);
+  if (*generate_command) return Generate(generate);
+  if (*build_command) return BuildData(data);
+  if (output == "json") {
+    const nlohmann::json version = {{"version", kVersion},
+                                    {"numeric_libraries", {kernels::NumericLibraries()}}};
+    std::printf("%s\n", version.dump().c_str());
+  } else {
+    std::printf("mega-engine %s (%s)\n", kVersion, kernels::NumericLibraries().c_str());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace mega::engine
+
+int main(int argc, char** argv) { return mega::engine::Main(argc, argv); }

@@ -1,0 +1,48 @@
+#include "worker/engine/main/train.h"
+
+#include "base/log.h"
+#include "worker/engine/main/exit_codes.h"
+#include "worker/engine/main/rank.h"
+
+namespace mega::engine {
+namespace {
+
+absl::Status LiveAndTrain(TrainerLink& link) {
+  MEGA_ASSIGN_OR_RETURN(const v1::StartTraining start, link.WaitForStart(absl::Seconds(30)));
+  MEGA_ASSIGN_OR_RETURN(const std::unique_ptr<Rank> rank, Rank::Build(start, link));
+  return rank->Run();
+}
+
+int ExitCodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kExitOk;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kUnimplemented:
+      return kExitBadInput;
+    default:
+      return kExitFailed;
+  }
+}
+
+}  // namespace
+
+int Train(const TrainerLink::Options& options) {
+  SystemClock clock;
+  TrainerLink link(options, clock);
+  const absl::Status status = LiveAndTrain(link);
+  v1::EngineMessage last;
+  last.mutable_finished()->set_ok(status.ok());
+  last.mutable_finished()->set_message(std::string(status.message()));
+  link.Send(std::move(last));
+  if (!status.ok()) {
+    log::Error("the rank failed", {{"rank", options.rank.rank()},
+                                   {"code", absl::StatusCodeToString(status.code())},
+                                   {"message", std::string(status.message())}});
+  }
+  return ExitCodeOf(status);
+}
+
+}  // namespace mega::engine
