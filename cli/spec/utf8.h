@@ -1,0 +1,17 @@
+// Text from outside must be UTF-8 before it enters a proto string or a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace mega::cli {
+
+// Offset of the first byte that is no part of valid UTF-8, or is a control character other than
+// tab and line ends; npos when there is none.
+size_t FirstBadByte(std::string_view text);
+
+// At most `bytes` of the text's start, cut between characters.
+std::string CutUtf8(std::string_view text, size_t bytes);
+
+}  // namespace mega::cli
