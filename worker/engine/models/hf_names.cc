@@ -61,7 +61,7 @@ bool MayBeIgnored(const ModelSpec& spec, const std::string& name) {
 
 // "" or what is wrong with a tensor of the source.
 std::string Complaint(const HfTensor& want, const absl::StatusOr<SourceTensor>& have) {
-  if (!have.ok()) return fmt::format("{}: {}", want.name, have.status().message());
+  if (!have.ok()) return fmt::format("{}: {}", want.name, std::string(have.status().message()));
   if (have->shape != want.shape)
     return fmt::format("{} is {} but the model needs {}", want.name, fmt::join(have->shape, "x"),
                        fmt::join(want.shape, "x"));
