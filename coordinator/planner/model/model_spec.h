@@ -32,8 +32,12 @@ struct ModelSpec {
 };
 
 // From a resolved spec (defaults applied). model.hf, if set, must have been read into the unset
-// keys by then (hf_config.h). INVALID_ARGUMENT lists every violation, one a line, by key.
+// keys by then (FillFromHf). INVALID_ARGUMENT lists every violation, one a line, by key.
 absl::StatusOr<ModelSpec> MakeModelSpec(const v1::JobSpec& resolved);
+
+// Reads model.hf, if set, into the keys left unset. Before spec::ApplyDefaults, which would set
+// them; relative folders must have been made absolute.
+absl::Status FillFromHf(v1::Model& model);
 
 // config.json of a Hugging Face folder as model keys. Both spellings (rope_theta /
 // rope_parameters). Keys that change the numbers and that this release does not honour are refused

@@ -17,6 +17,9 @@ struct Sharding {
   // For each dimension the axis that cuts it into equal parts, or kNone.
   static constexpr int kNone = -1;
   std::vector<int> axis_of_dim;  // int(Axis) or kNone; same length as global_shape
+  // Dimension 0 is this many tensors of equal size, one after the other, and the axis cuts each of
+  // them (gate and up of an MLP), so that a rank's part is again such a stack.
+  int64_t stacked = 1;
   // Axes over which every rank holds the same values …
   std::vector<Axis> replicated;
   // … and, out of those, the ones on which each rank sees only part of the gradient, so that it

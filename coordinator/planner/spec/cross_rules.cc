@@ -21,10 +21,14 @@ class Rules {
     CheckLength();
     CheckBatch();
     CheckRates();
-    CheckModel();
-    CheckVocabulary();
+    CheckModel(/*complete=*/false);
     CheckSplit();
     CheckResources();
+  }
+
+  void CheckModel(bool complete) {
+    CheckShape(complete || !spec_.model().has_hf());
+    CheckVocabulary();
   }
 
  private:
@@ -70,9 +74,9 @@ class Rules {
           optimizer.warmup_steps(), steps, steps);
   }
 
-  void CheckModel() {
+  void CheckShape(bool complete) {
     const v1::Model& model = spec_.model();
-    if (!model.has_hf()) {
+    if (complete) {
       const auto need = [this](bool has, const char* field) {
         if (!has) Add(field, "is not set; give it, or a Hugging Face folder in model.hf");
       };
@@ -97,7 +101,7 @@ class Rules {
             "is {} but model.num_attention_heads is {}; choose a multiple of {}, or give "
             "model.head_dim",
             hidden, heads, heads);
-      } else if (rope && !model.has_hf() && hidden / heads % 2 != 0) {
+      } else if (rope && complete && hidden / heads % 2 != 0) {
         Add("model.hidden_size",
             "is {}, which makes heads of {}; rotary embedding turns pairs: give an even "
             "model.head_dim",
@@ -177,6 +181,10 @@ std::vector<std::string> DivisorsOf(int64_t n) {
 
 void CheckCrossRules(const v1::JobSpec& resolved, std::vector<Violation>& out) {
   Rules(resolved, out).Check();
+}
+
+void CheckModelRules(const v1::JobSpec& resolved, bool complete, std::vector<Violation>& out) {
+  Rules(resolved, out).CheckModel(complete);
 }
 
 int64_t TotalSteps(const v1::JobSpec& resolved) {

@@ -20,6 +20,9 @@ namespace mega::spec {
 // A rule is silent while a key it needs is itself unset or out of bounds.
 void CheckCrossRules(const v1::JobSpec& resolved, std::vector<Violation>& out);
 
+// Those of them that are about the model. complete: model.hf is no excuse for what is missing.
+void CheckModelRules(const v1::JobSpec& resolved, bool complete, std::vector<Violation>& out);
+
 // Divisors of n in rising order, as choices for a message; the largest ones only if there are many.
 std::vector<std::string> DivisorsOf(int64_t n);
 

@@ -25,6 +25,10 @@ v1::JobSpec ApplyDefaults(const v1::JobSpec& spec);
 // min_lr ≤ lr, heads divisible by groups, warmup ≤ steps …). Takes a spec with defaults applied.
 std::vector<Violation> Validate(const v1::JobMetadata& metadata, const v1::JobSpec& resolved);
 
+// The violations of the model section alone, once it is complete: model.hf, if set, has been read
+// into the keys left unset (model/model_spec.h), so nothing may be missing.
+std::vector<Violation> ValidateModel(const v1::JobSpec& resolved);
+
 // Optimizer steps of the whole job: training.steps, or as many as cover training.tokens. 0 when the
 // spec says neither.
 int64_t TotalSteps(const v1::JobSpec& resolved);

@@ -252,6 +252,16 @@ std::vector<Violation> Validate(const v1::JobMetadata& metadata, const v1::JobSp
   return out;
 }
 
+std::vector<Violation> ValidateModel(const v1::JobSpec& resolved) {
+  std::vector<Violation> out;
+  VisitKeys(resolved,
+            [&out](const Message& parent, const FieldDescriptor& field, const std::string& path) {
+              if (path.rfind("model.", 0) == 0) KeyChecker(parent, field, path, out).Check();
+            });
+  CheckModelRules(resolved, /*complete=*/true, out);
+  return out;
+}
+
 absl::Status ToStatus(const std::vector<Violation>& violations) {
   if (violations.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(

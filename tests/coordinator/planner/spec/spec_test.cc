@@ -304,7 +304,8 @@ TEST(JsonSchema, DescribesEveryKeyOfTheJobFile) {
     std::string pointer = "/properties/spec";
     for (size_t at = 0; at != std::string::npos;) {
       const size_t dot = path.find('.', at);
-      pointer += "/properties/" + path.substr(at, dot == std::string::npos ? dot : dot - at);
+      pointer += "/properties/";
+      pointer += path.substr(at, dot == std::string::npos ? dot : dot - at);
       at = dot == std::string::npos ? dot : dot + 1;
     }
     EXPECT_TRUE(schema.contains(nlohmann::ordered_json::json_pointer(pointer))) << pointer;
