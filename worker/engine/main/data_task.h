@@ -1,0 +1,19 @@
+// Task `data build`: text or JSONL files into PREFIX.bin and PREFIX.idx.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace mega::engine {
+
+struct DataOptions {
+  std::vector<std::string> files;
+  std::string out;
+  std::string tokenizer = "byte";
+};
+
+void AddDataBuildOptions(CLI::App& command, DataOptions& options);
+int BuildData(const DataOptions& options);
+
+}  // namespace mega::engine

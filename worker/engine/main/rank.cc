@@ -1,0 +1,323 @@
+// The order of a step, and who owns each line:
+//   data        feed_.Read                     tokens and labels of this rank's micro-batches
+//   executor    the schedule's actions         forward, backward; a full bucket starts its reduction
+//   grads       Finish                         waits for what is still on the wire
+//   optimizer   Step                           clip by the global norm, AdamW
+//   link        StepReport                     queued; another thread writes it
+//   checkpoint  every n steps                  snapshot now, files in the background
+#include "worker/engine/main/rank.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/log.h"
+#include "coordinator/planner/layout/rank_mesh.h"
+#include "coordinator/planner/model/model_spec.h"
+#include "worker/engine/distributed/grad_buffer.h"
+#include "worker/engine/distributed/groups.h"
+#include "worker/engine/distributed/rank_context.h"
+#include "worker/engine/distributed/ucx.h"
+#include "worker/engine/main/batch_feed.h"
+#include "worker/engine/main/checkpointer.h"
+#include "worker/engine/main/restore.h"
+#include "worker/engine/models/decoder.h"
+#include "worker/engine/optimizer/adamw.h"
+#include "worker/engine/pipeline_parallel/executor.h"
+#include "worker/engine/profiler/peak_flops.h"
+#include "worker/engine/profiler/phase_timer.h"
+
+namespace mega::engine {
+namespace {
+
+using profiler::Phase;
+
+constexpr absl::Duration kRendezvousTimeout = absl::Seconds(60);
+constexpr absl::Duration kCommitTimeout = absl::Seconds(60);
+
+void SendProgress(TrainerLink& link, std::string_view phase, int64_t step) {
+  v1::EngineMessage message;
+  message.mutable_progress()->set_phase(std::string(phase));
+  message.mutable_progress()->set_step(step);
+  link.Send(std::move(message));
+}
+
+// Publishes this rank's address, waits for its peers', builds the groups.
+class Network {
+ public:
+  static absl::StatusOr<std::unique_ptr<Network>> Connect(const v1::StartTraining& start,
+                                                          const planner::RankMesh& mesh,
+                                                          TrainerLink& link) {
+    auto network = std::make_unique<Network>();
+    v1::EngineMessage ready;
+    *ready.mutable_ready()->mutable_rank() = start.rank();
+    if (mesh.world_size() > 1) {
+      MEGA_ASSIGN_OR_RETURN(network->transport_, distributed::UcxTransport::Create(start.rank()));
+      ready.mutable_ready()->set_address(network->transport_->address());
+    }
+    link.Send(std::move(ready));
+    // Alone too: the coordinator connects an attempt when all its ranks are ready.
+    MEGA_ASSIGN_OR_RETURN(const v1::Connect connect, link.WaitForConnect(kRendezvousTimeout));
+    if (network->transport_) {
+      MEGA_RETURN_IF_ERROR(network->transport_->Connect(connect.addresses()));
+    }
+    MEGA_ASSIGN_OR_RETURN(
+        network->groups_,
+        distributed::MakeGroups(mesh, start.rank().rank(), network->transport_.get(),
+                                FromProto(start.spec().health().hang().collective_timeout())));
+    return network;
+  }
+  distributed::Groups& groups() { return groups_; }
+
+ private:
+  std::unique_ptr<distributed::UcxTransport> transport_;  // outlives the communicators
+  distributed::Groups groups_;
+};
+
+// Sum over all ranks, in double.
+struct LossTotal {
+  double loss_sum = 0;
+  double tokens = 0;
+  double mean() const { return tokens > 0 ? loss_sum / tokens : 0; }
+};
+
+class TrainingRank : public Rank {
+ public:
+  static absl::StatusOr<std::unique_ptr<Rank>> Build(const v1::StartTraining& start,
+                                                     TrainerLink& link);
+  absl::Status Run() override;
+
+ private:
+  TrainingRank(const v1::StartTraining& start, TrainerLink& link)
+      : start_(start),
+        link_(link),
+        stream_(Device{}, static_cast<int>(start.plan().threads_per_device())),
+        pool_(Device{}, start.spec().memory().efficient_fragmentation() != 0),
+        totals_(pool_.Allocate(DType::kF64, Shape{2}, Purpose::kComm)) {}
+
+  absl::Status OpenData();
+  absl::Status BuildModel();
+  absl::Status TrainStep(int64_t step);
+  absl::StatusOr<double> Evaluate();
+  absl::StatusOr<LossTotal> ReduceLoss(const transformer::Loss& mine);
+  void Report(int64_t step, double step_seconds);
+  void Save(int64_t step);
+
+  const v1::StartTraining start_;
+  TrainerLink& link_;
+  Stream stream_;
+  Pool pool_;
+  Tensor totals_;
+  planner::Coords coords_;
+  double peak_flops_ = 0;
+
+  std::unique_ptr<datasets::SampleSource> train_data_, validation_data_;
+  std::unique_ptr<BatchFeed> train_feed_, validation_feed_;
+  std::unique_ptr<Network> network_;
+  std::unique_ptr<models::Decoder> model_;
+  std::unique_ptr<distributed::GradBuffer> grads_;
+  std::unique_ptr<optimizer::AdamW> optimizer_;
+  profiler::PhaseTimer timer_;
+  std::unique_ptr<pipeline_parallel::Executor> executor_;
+  std::unique_ptr<Checkpointer> checkpointer_;
+
+  v1::TrainerState state_;  // after the last completed step
+  v1::StepReport report_;   // of the step under way
+  LossTotal step_loss_;
+  int64_t reported_bytes_ = 0;
+};
+
+absl::Status TrainingRank::OpenData() {
+  const v1::JobSpec& spec = start_.spec();
+  MEGA_ASSIGN_OR_RETURN(const planner::RankMesh mesh,
+                        planner::RankMesh::Make(start_.plan().layout(), start_.plan().world_size()));
+  coords_ = mesh.CoordsOf(start_.rank().rank());
+  const BatchShape shape{.global_batch_size = spec.training().global_batch_size(),
+                         .micro_batch_size = start_.plan().layout().micro_batch_size(),
+                         .micro_batches = start_.plan().micro_batches(),
+                         .seq_length = spec.data().seq_length(),
+                         .dp_rank = coords_.dp,
+                         .dp_size = start_.plan().layout().data_parallel_size()};
+  const auto open = [&](datasets::Split split, std::unique_ptr<datasets::SampleSource>& source,
+                        std::unique_ptr<BatchFeed>& feed) -> absl::Status {
+    MEGA_ASSIGN_OR_RETURN(auto opened,
+                          datasets::SampleSource::Open(spec.data(), start_.run_directory() + "/data",
+                                                       split, spec.training().seed()));
+    source = std::make_unique<datasets::SampleSource>(std::move(opened));
+    feed = std::make_unique<BatchFeed>(*source, shape, pool_);
+    return absl::OkStatus();
+  };
+  MEGA_RETURN_IF_ERROR(open(datasets::Split::kTrain, train_data_, train_feed_));
+  if (spec.training().eval_steps() > 0) {
+    MEGA_RETURN_IF_ERROR(open(datasets::Split::kValidation, validation_data_, validation_feed_));
+  }
+  MEGA_ASSIGN_OR_RETURN(network_, Network::Connect(start_, mesh, link_));
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRank::BuildModel() {
+  const v1::JobSpec& spec = start_.spec();
+  MEGA_ASSIGN_OR_RETURN(const planner::ModelSpec model_spec, planner::MakeModelSpec(spec));
+  model_ = std::make_unique<models::Decoder>(model_spec, models::StageSlice{}, pool_, stream_);
+  grads_ = std::make_unique<distributed::GradBuffer>(
+      pool_, model_->parameters(), spec.communication().grad_buffer_size(),
+      network_->groups().data.get(), spec.communication().overlap_grad_reduce());
+  model_->set_grad_ready_hook([this](const distributed::Parameter& parameter) {
+    grads_->MarkReady(parameter, stream_);
+  });
+  MEGA_ASSIGN_OR_RETURN(auto optimizer,
+                        optimizer::AdamW::Make(spec.optimizer(), start_.plan().steps(),
+                                               model_->parameters(), pool_, stream_));
+  optimizer_ = std::make_unique<optimizer::AdamW>(std::move(optimizer));
+  executor_ = std::make_unique<pipeline_parallel::Executor>(*model_, start_.plan().schedule(),
+                                                            coords_.pp, nullptr, timer_);
+  MEGA_ASSIGN_OR_RETURN(state_, Restore(start_, *model_, *optimizer_));
+  checkpointer_ = std::make_unique<Checkpointer>(start_, coords_.dp, *model_, *optimizer_, pool_,
+                                                 link_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Rank>> TrainingRank::Build(const v1::StartTraining& start,
+                                                          TrainerLink& link) {
+  auto rank = std::unique_ptr<TrainingRank>(new TrainingRank(start, link));
+  SendProgress(link, "data", 0);
+  MEGA_RETURN_IF_ERROR(rank->OpenData());
+  SendProgress(link, "loading", 0);
+  MEGA_RETURN_IF_ERROR(rank->BuildModel());
+  rank->peak_flops_ = profiler::MeasurePeakFlops(rank->stream_);
+  return absl::StatusOr<std::unique_ptr<Rank>>(std::move(rank));
+}
+
+absl::StatusOr<LossTotal> TrainingRank::ReduceLoss(const transformer::Loss& mine) {
+  double* totals = totals_.view().ptr<double>();
+  totals[0] = mine.sum;
+  totals[1] = static_cast<double>(mine.tokens);
+  if (network_->groups().data) {
+    MEGA_RETURN_IF_ERROR(
+        network_->groups().data->AllReduce(totals_, distributed::ReduceOp::kSum, stream_).Wait());
+  }
+  return LossTotal{totals[0], totals[1]};
+}
+
+absl::Status TrainingRank::TrainStep(int64_t step) {
+  const int64_t batch_size = start_.spec().training().global_batch_size();
+  const double nominal_tokens = static_cast<double>(batch_size * start_.spec().data().seq_length());
+  report_.Clear();
+  BatchFeed::Batch batch;
+  {
+    const auto time = timer_.In(Phase::kData);
+    MEGA_ASSIGN_OR_RETURN(batch, train_feed_->Read((step - 1) * batch_size));
+  }
+  grads_->Zero(stream_);
+  // The unmasked tokens of the whole batch are known only when all ranks have counted; the gradient
+  // is made for the nominal number, and the optimizer puts that right.
+  model_->set_loss_scale(static_cast<float>(1 / nominal_tokens));
+  return executor_->RunStep(
+      batch.micro_batches,
+      {.reduce_grads =
+           [&] {
+             MEGA_RETURN_IF_ERROR(grads_->Finish(stream_));
+             MEGA_ASSIGN_OR_RETURN(step_loss_, ReduceLoss(model_->TakeLoss()));
+             return absl::OkStatus();
+           },
+       .step =
+           [&] {
+             MEGA_ASSIGN_OR_RETURN(
+                 const optimizer::StepResult result,
+                 optimizer_->Step(step, nominal_tokens / std::max(1.0, step_loss_.tokens)));
+             report_.set_grad_norm(result.grad_norm);
+             report_.set_lr(result.lr);
+             return absl::OkStatus();
+           }});
+}
+
+absl::StatusOr<double> TrainingRank::Evaluate() {
+  const auto time = timer_.In(Phase::kEvaluate);
+  profiler::PhaseTimer apart;  // the executor's own phases would be counted twice
+  pipeline_parallel::Executor executor(*model_, start_.plan().schedule(), coords_.pp, nullptr,
+                                       apart);
+  const int64_t batch_size = start_.spec().training().global_batch_size();
+  for (int64_t i = 0; i < start_.spec().training().eval_steps(); ++i) {
+    MEGA_ASSIGN_OR_RETURN(const BatchFeed::Batch batch, validation_feed_->Read(i * batch_size));
+    MEGA_RETURN_IF_ERROR(executor.RunForwardOnly(batch.micro_batches));
+  }
+  MEGA_ASSIGN_OR_RETURN(const LossTotal total, ReduceLoss(model_->TakeLoss()));
+  return total.mean();
+}
+
+void TrainingRank::Report(int64_t step, double step_seconds) {
+  const double batch_tokens = step_loss_.tokens;
+  report_.set_job_uid(start_.rank().job_uid());
+  report_.set_attempt(start_.rank().attempt());
+  report_.set_epoch(start_.rank().epoch());
+  report_.set_rank(start_.rank().rank());
+  report_.set_step(step);
+  report_.set_total_steps(start_.plan().steps());
+  report_.set_loss(step_loss_.mean());
+  report_.set_step_seconds(step_seconds);
+  report_.set_tokens_per_s(batch_tokens / step_seconds);
+  report_.set_mfu(report_.tokens_per_s() * start_.plan().flops_per_token() /
+                  (peak_flops_ * static_cast<double>(start_.plan().world_size())));
+  const profiler::PhaseTimer::Seconds seconds = timer_.Take();
+  v1::PhaseSeconds& phases = *report_.mutable_seconds();
+  phases.set_data(seconds[static_cast<int>(Phase::kData)]);
+  phases.set_forward(seconds[static_cast<int>(Phase::kForward)]);
+  phases.set_backward(seconds[static_cast<int>(Phase::kBackward)]);
+  phases.set_reduce_exposed(seconds[static_cast<int>(Phase::kReduceExposed)]);
+  phases.set_optimizer(seconds[static_cast<int>(Phase::kOptimizer)]);
+  phases.set_evaluate(seconds[static_cast<int>(Phase::kEvaluate)]);
+  if (network_->groups().data) {
+    const int64_t sent = network_->groups().data->bytes_sent();
+    report_.mutable_bytes()->set_all_reduce(sent - reported_bytes_);
+    reported_bytes_ = sent;
+  }
+  report_.set_consumed_tokens(state_.consumed_tokens());
+  report_.set_memory_bytes(pool_.Total().peak_bytes);
+  *report_.mutable_time() = ToProto(SystemClock().WallNow());
+  v1::EngineMessage message;
+  *message.mutable_step() = report_;
+  link_.Send(std::move(message));
+}
+
+absl::Status TrainingRank::Run() {
+  const v1::Training& training = start_.spec().training();
+  const int64_t steps = start_.plan().steps();
+  if (state_.step() >= steps) {
+    log::Info("nothing left to train", {{"step", state_.step()}, {"steps", steps}});
+  }
+  for (int64_t step = state_.step() + 1; step <= steps; ++step) {
+    if (link_.StopRequested()) return absl::CancelledError("the worker asked the rank to stop");
+    const auto begin = std::chrono::steady_clock::now();
+    MEGA_RETURN_IF_ERROR(TrainStep(step));
+    const double step_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    state_.set_step(step);
+    state_.set_consumed_samples(step * training.global_batch_size());
+    state_.set_consumed_tokens(state_.consumed_tokens() + static_cast<int64_t>(step_loss_.tokens));
+    const bool is_last = step == steps;
+    if (validation_feed_ && (is_last || (training.eval_interval() > 0 &&
+                                         step % training.eval_interval() == 0))) {
+      MEGA_ASSIGN_OR_RETURN(const double loss, Evaluate());
+      state_.set_validation_loss(loss);
+      state_.set_has_validation_loss(true);
+      report_.set_validation_loss(loss);
+    }
+    if (checkpointer_->Due(step)) {
+      report_.set_checkpoint_stall_seconds(checkpointer_->Save(step, state_));
+    }
+    checkpointer_->PublishCommitted();
+    Report(step, step_seconds);
+  }
+  SendProgress(link_, "saving", steps);
+  checkpointer_->WaitForLast(kCommitTimeout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Rank>> Rank::Build(const v1::StartTraining& start,
+                                                  TrainerLink& link) {
+  return TrainingRank::Build(start, link);
+}
+
+}  // namespace mega::engine

@@ -1,0 +1,27 @@
+// Where a rank's weights come from.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "mega/v1/trainer.pb.h"
+#include "worker/engine/models/decoder.h"
+#include "worker/engine/optimizer/adamw.h"
+
+namespace mega::engine {
+
+// In this order: the manifest that the coordinator sent (a restart), checkpoint.load (a Mega
+// checkpoint continues with optimizer and step, a Hugging Face folder gives weights), fresh values
+// from the seed. Returns the state to continue from (step 0 for the latter two).
+absl::StatusOr<v1::TrainerState> Restore(const v1::StartTraining& start, models::Decoder& model,
+                                         optimizer::AdamW& optimizer);
+
+// A model for generation: a Mega checkpoint or a Hugging Face folder.
+struct LoadedModel {
+  std::unique_ptr<models::Decoder> decoder;
+  std::string tokenizer;  // name; empty for a Hugging Face folder
+};
+absl::StatusOr<LoadedModel> LoadModel(const std::string& folder, Pool& pool, Stream& stream);
+
+}  // namespace mega::engine
