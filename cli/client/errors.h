@@ -1,0 +1,31 @@
+// A gRPC status with its details (trailer grpc-status-details-bin, google.rpc.Status) as an
+// absl::Status whose message a person can act on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "grpcpp/support/status.h"
+
+namespace mega::cli {
+
+struct FieldViolation {
+  std::string field;
+  std::string description;
+};
+
+// `target` names the coordinator in what is said about the connection. Field violations become
+// lines of the message and stay readable through ViolationsOf.
+absl::Status FromGrpc(const grpc::Status& status, const std::string& target);
+
+std::vector<FieldViolation> ViolationsOf(const absl::Status& status);
+
+// A copy that carries `violations`, for checks that megactl does itself.
+absl::Status WithViolations(const absl::Status& status,
+                            const std::vector<FieldViolation>& violations);
+
+// Text of a peer as a terminal may get it: control characters but tab and line ends become '?'.
+std::string Printable(std::string_view text);
+
+}  // namespace mega::cli

@@ -1,0 +1,73 @@
+#include "cli/client/target.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cli/spec/yaml_tree.h"
+
+namespace mega::cli {
+namespace {
+
+absl::Status ReadConfig(const std::string& path, Target& target) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::OkStatus();  // it is optional
+  std::string text(kMaxYamlBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  YamlError error;
+  const YamlTree tree = YamlTree::Parse(text, &error);
+  if (tree.root() == nullptr)
+    return InvalidArgument("{}:{}:{}: {}", path, error.at.line, error.at.column, error.message);
+  for (const YamlNode::Entry& entry : tree.root()->entries) {
+    const std::string& key = entry.key->text;
+    if (key != "coordinator" && key != "namespace") {
+      return InvalidArgument("{}:{}: {} is not a key; the keys are coordinator and namespace", path,
+                             entry.key->at.line, Describe(*entry.key));
+    }
+    if (entry.value->kind != YamlNode::Kind::kScalar)
+      return InvalidArgument("{}:{}: {} must be text", path, entry.key->at.line, key);
+    if (key == "namespace") {
+      target.name_space = entry.value->text;
+    } else {
+      target.address = entry.value->text;
+      target.source = path;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Target> FindTarget(const std::string& flag_address,
+                                  const std::string& flag_namespace,
+                                  const std::function<const char*(const char*)>& environment) {
+  Target target{.address = kDefaultCoordinator, .name_space = "", .source = "default"};
+  const char* config_home = environment("XDG_CONFIG_HOME");
+  const char* home = environment("HOME");
+  std::string folder;
+  if (config_home != nullptr && *config_home != '\0') {
+    folder = config_home;
+  } else if (home != nullptr && *home != '\0') {
+    folder = std::string(home) + "/.config";
+  }
+  if (!folder.empty()) MEGA_RETURN_IF_ERROR(ReadConfig(folder + "/megactl/config.yaml", target));
+  if (const char* address = environment("MEGACTL_COORDINATOR"); address && *address) {
+    target.address = address;
+    target.source = "MEGACTL_COORDINATOR";
+  }
+  if (const char* name_space = environment("MEGACTL_NAMESPACE"); name_space && *name_space)
+    target.name_space = name_space;
+  if (!flag_address.empty()) {
+    target.address = flag_address;
+    target.source = "--coordinator";
+  }
+  if (!flag_namespace.empty()) target.name_space = flag_namespace;
+  if (target.address.find(':') == std::string::npos) {
+    return InvalidArgument("coordinator '{}' (from {}) has no port; write HOST:PORT, such as {}",
+                           target.address, target.source, kDefaultCoordinator);
+  }
+  return target;
+}
+
+}  // namespace mega::cli

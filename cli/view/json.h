@@ -1,0 +1,17 @@
+// The API messages as JSON and YAML. JSON is the proto3 mapping with the proto's own field names
+// (one spelling everywhere) and unset scalars shown; a stable interface for scripts.
+#pragma once
+
+#include <string>
+
+#include "google/protobuf/message.h"
+#include "nlohmann/json.hpp"
+
+namespace mega::cli {
+
+std::string ToJson(const google::protobuf::Message& message);      // indented, newline at the end
+std::string ToJsonLine(const google::protobuf::Message& message);  // one line, without newline
+std::string ToYaml(const google::protobuf::Message& message);
+std::string ToYaml(const nlohmann::ordered_json& json);
+
+}  // namespace mega::cli
