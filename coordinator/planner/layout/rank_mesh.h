@@ -2,7 +2,9 @@
 // groups that follow. Rank order as in Megatron Core: leftmost axis of the order varies fastest.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -19,21 +21,45 @@ struct Coords {
 
 class RankMesh {
  public:
-  // INVALID_ARGUMENT when the sizes do not make world_size or the order is unknown.
+  // Sizes left 0 are 1, etp left 0 is tp, an empty order is tp-cp-ep-dp-pp. INVALID_ARGUMENT when
+  // the sizes do not make world_size, the two grids do not share their pipelines, or the order is
+  // unknown.
   static absl::StatusOr<RankMesh> Make(const v1::Layout& layout, int64_t world_size);
 
   int64_t world_size() const { return world_size_; }
   int64_t SizeOf(Axis axis) const;
+  int64_t expert_data_size() const { return expert_[kDataSlot].size; }
   Coords CoordsOf(int64_t rank) const;
   int64_t RankOf(int64_t tp, int64_t cp, int64_t dp, int64_t pp) const;
-  // Ranks that differ from `rank` only on `axes`, in rank order; contains `rank`.
-  std::vector<int64_t> GroupOf(int64_t rank, const std::vector<Axis>& axes) const;
+
+  // Ranks that differ from `rank` only on `axes`, in rank order; contains `rank`. On the expert
+  // grid when an expert axis is among them, and then kData is expert data parallelism.
+  std::vector<int64_t> GroupOf(int64_t rank, std::span<const Axis> axes) const;
+  std::vector<int64_t> GroupOf(int64_t rank, std::initializer_list<Axis> axes) const {
+    return GroupOf(rank, std::span<const Axis>(axes.begin(), axes.size()));
+  }
+  // The same on the expert grid whatever the axes: kTensor is expert tensor parallelism.
+  std::vector<int64_t> ExpertGroupOf(int64_t rank, std::span<const Axis> axes) const;
+  std::vector<int64_t> ExpertGroupOf(int64_t rank, std::initializer_list<Axis> axes) const {
+    return ExpertGroupOf(rank, std::span<const Axis>(axes.begin(), axes.size()));
+  }
 
  private:
+  // One axis of one grid: digit = rank / stride % size.
+  struct Digit {
+    int64_t size = 1;
+    int64_t stride = 1;
+    int64_t Of(int64_t rank) const { return rank / stride % size; }
+  };
+  // Slots of both grids. The dense grid has no experts, the expert grid no context.
+  enum Slot { kTensorSlot, kContextSlot, kExpertSlot, kDataSlot, kPipelineSlot, kSlots };
+  using Grid = std::array<Digit, kSlots>;
+  static std::vector<int64_t> Group(const Grid& grid, const std::array<bool, kSlots>& varies,
+                                    int64_t rank);
+
   RankMesh() = default;
-  v1::Layout layout_;
+  Grid dense_, expert_;
   int64_t world_size_ = 0;
-  int64_t edp_ = 1;
 };
 
 }  // namespace mega::planner

@@ -28,10 +28,12 @@ struct Action {
   int64_t chunk = 0;  // virtual stage on this rank
   friend bool operator==(const Action&, const Action&) = default;
 };
+// "F3", "B3", "SendF3", "ReduceGrads"; with a chunk "F3.1".
 std::string ToString(const Action& action);
 
-// INVALID_ARGUMENT for an unknown kind or a stage outside the spec. forward_only: no backward, no
-// reduction, no step (evaluation).
+// A send starts and does not wait for its receiver, a receive waits for its data: under that rule
+// no schedule can deadlock. INVALID_ARGUMENT for an unknown kind or a stage outside the spec.
+// forward_only: no backward, no reduction, no step (evaluation).
 absl::StatusOr<std::vector<Action>> MakeSchedule(const v1::ScheduleSpec& spec, int64_t stage,
                                                  int64_t micro_batches, bool forward_only);
 
