@@ -1,0 +1,160 @@
+#include "coordinator/core/jobs/checkpoint.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/jobs/manifest.h"
+#include "fmt/core.h"
+#include "google/protobuf/util/json_util.h"
+
+namespace mega::core {
+namespace {
+
+// Checkpoints of one job that may be under way at a time; older ones will not be completed.
+constexpr size_t kStepsUnderWay = 4;
+
+using Parts = std::map<PartKey, v1::CheckpointPart>;
+
+void ForgetParts(Parts& parts, const JobUid& uid, int64_t up_to_step) {
+  auto it = parts.lower_bound({uid, 0, 0});
+  while (it != parts.end() && std::get<0>(it->first) == uid &&
+         std::get<1>(it->first) <= up_to_step) {
+    it = parts.erase(it);
+  }
+}
+
+void BoundParts(Parts& parts, const JobUid& uid) {
+  std::set<int64_t> steps;
+  for (auto it = parts.lower_bound({uid, 0, 0}); it != parts.end() && std::get<0>(it->first) == uid;
+       it = parts.upper_bound({uid, std::get<1>(it->first), INT64_MAX})) {
+    steps.insert(std::get<1>(it->first));
+  }
+  if (steps.size() > kStepsUnderWay) ForgetParts(parts, uid, *steps.begin());
+}
+
+// Those of the current attempt; an earlier attempt's would be of an earlier epoch.
+std::vector<const v1::CheckpointPart*> PartsOf(const Parts& parts, const v1::CheckpointPart& like) {
+  std::vector<const v1::CheckpointPart*> found;
+  for (auto it = parts.lower_bound({like.job_uid(), like.step(), 0});
+       it != parts.upper_bound({like.job_uid(), like.step(), INT64_MAX}); ++it) {
+    if (it->second.epoch() == like.epoch()) found.push_back(&it->second);
+  }
+  return found;
+}
+
+void SendCommitted(Draft& draft, const v1::Job& job, const v1::Manifest& manifest,
+                   const std::set<NodeId>& nodes) {
+  v1::Command command;
+  v1::CheckpointCommitted& committed = *command.mutable_checkpoint_committed();
+  committed.set_job_uid(job.uid());
+  committed.set_attempt(manifest.attempt());
+  committed.set_epoch(manifest.epoch());
+  *committed.mutable_manifest() = manifest;
+  for (const NodeId& node : nodes) draft.AddCommand(node, command);
+}
+
+void DeleteOld(Draft& draft, v1::Job& job) {
+  const v1::Checkpoint& rules = job.resolved_spec().checkpoint();
+  const int64_t keep = std::max<int64_t>(1, rules.has_keep() ? rules.keep() : 3);
+  while (job.checkpoints_size() > keep) {
+    const v1::Manifest& oldest = job.checkpoints(0);
+    v1::Command command;
+    command.mutable_delete_checkpoint()->set_job_uid(job.uid());
+    command.mutable_delete_checkpoint()->set_step(oldest.step());
+    command.mutable_delete_checkpoint()->set_directory(oldest.directory());
+    draft.AddCommand(job.attempts().rbegin()->ranks(0).node(), std::move(command));
+    job.mutable_checkpoints()->DeleteSubrange(0, 1);
+  }
+}
+
+std::string SpecJson(const v1::JobSpec& spec) {
+  v1::JobSpec sections;
+  *sections.mutable_model() = spec.model();
+  *sections.mutable_data() = spec.data();
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  std::string json;
+  if (!google::protobuf::util::MessageToJsonString(sections, &json, options).ok()) return "{}";
+  return json;
+}
+
+void Commit(Draft& draft, v1::Job& job, v1::Manifest manifest) {
+  manifest.set_job_name(job.metadata().name());
+  *manifest.mutable_create_time() = draft.wall();
+  manifest.set_spec_json(SpecJson(job.resolved_spec()));
+  *job.add_checkpoints() = manifest;
+  job.set_last_step(std::max(job.last_step(), manifest.step()));
+  draft.AddEvent(job.uid(), v1::SEVERITY_INFO, "CHECKPOINT_COMMITTED",
+                 fmt::format("the checkpoint of step {} is complete: {} tensors, {} bytes, in {}",
+                             manifest.step(), manifest.tensors_size(), manifest.total_bytes(),
+                             manifest.directory()),
+                 {{"step", std::to_string(manifest.step())},
+                  {"bytes", std::to_string(manifest.total_bytes())},
+                  {"directory", manifest.directory()}});
+  SendCommitted(draft, job, manifest, NodesOf(*job.attempts().rbegin()));
+  DeleteOld(draft, job);
+}
+
+}  // namespace
+
+void ForgetCheckpointParts(Draft& draft, const JobUid& uid) {
+  ForgetParts(draft.live().parts, uid, INT64_MAX);
+}
+
+void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart& part) {
+  const v1::Job* found = draft.FindJob(part.job_uid());
+  if (found == nullptr || part.step() <= 0) return;
+  const v1::Attempt* attempt = CurrentAttempt(draft, *found, part.attempt(), part.epoch());
+  if (attempt == nullptr || part.rank() < 0 || part.rank() >= attempt->ranks_size() ||
+      attempt->ranks(part.rank()).node() != node) {
+    return;
+  }
+  // The last checkpoint's parts may come after the last exit, when a session broke in between.
+  if (IsTerminal(found->phase()) && found->phase() != v1::JOB_PHASE_SUCCEEDED) return;
+  if (!found->checkpoints().empty() && found->checkpoints().rbegin()->step() >= part.step()) {
+    // Sent again because the answer was lost, or overtaken by a newer one; both are settled.
+    const auto& known = found->checkpoints();
+    const auto same = std::ranges::find(known, part.step(), &v1::Manifest::step);
+    if (same != known.end() && same->epoch() == part.epoch()) {
+      SendCommitted(draft, *found, *same, {node});
+    }
+    return;
+  }
+  Parts& parts = draft.live().parts;
+  v1::CheckpointPart& stored = parts[{part.job_uid(), part.step(), part.rank()}];
+  if (stored.epoch() == part.epoch()) return;  // twice
+  stored = part;
+  BoundParts(parts, found->uid());
+  const std::vector<const v1::CheckpointPart*> together = PartsOf(parts, part);
+  if (std::ssize(together) < attempt->ranks_size()) return;
+
+  absl::StatusOr<v1::Manifest> manifest = AssembleManifest(together);
+  if (manifest.ok()) {
+    Commit(draft, draft.EditJob(found->uid()), *std::move(manifest));
+  } else {
+    draft.AddEvent(found->uid(), v1::SEVERITY_WARNING, "CHECKPOINT_REJECTED",
+                   fmt::format("the checkpoint of step {} is not usable: {}", part.step(),
+                               std::string(manifest.status().message())),
+                   {{"step", std::to_string(part.step())}});
+  }
+  ForgetParts(parts, found->uid(), part.step());
+}
+
+void OnCheckpointFailed(Draft& draft, const NodeId& node, const v1::CheckpointFailed& failed) {
+  const v1::Job* found = draft.FindJob(failed.rank().job_uid());
+  if (found == nullptr ||
+      CurrentAttempt(draft, *found, failed.rank().attempt(), failed.rank().epoch()) == nullptr) {
+    return;
+  }
+  draft.AddEvent(
+      found->uid(), v1::SEVERITY_WARNING, "CHECKPOINT_FAILED",
+      fmt::format("rank {} on node '{}' could not save step {}: {}", failed.rank().rank(), node,
+                  failed.step(), failed.message().substr(0, 4096)),
+      {{"step", std::to_string(failed.step())}, {"rank", std::to_string(failed.rank().rank())}});
+}
+
+}  // namespace mega::core

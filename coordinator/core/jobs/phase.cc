@@ -1,0 +1,43 @@
+#include "coordinator/core/jobs/phase.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "fmt/core.h"
+
+namespace mega::core {
+namespace {
+
+// Not strsignal: its words depend on the locale, and a decision must not.
+std::string SignalName(int signal) {
+  const char* abbreviation = sigabbrev_np(signal);
+  return abbreviation == nullptr ? "unknown" : fmt::format("SIG{}", abbreviation);
+}
+
+}  // namespace
+
+std::string_view PhaseName(v1::JobPhase phase) {
+  std::string_view name = v1::JobPhase_Name(phase);
+  if (name.starts_with("JOB_PHASE_")) name.remove_prefix(sizeof("JOB_PHASE_") - 1);
+  return name;
+}
+
+std::string DescribeExit(const v1::ExitStatus& exit) {
+  std::string text = exit.signal() != 0
+                         ? fmt::format("signal {} ({})", exit.signal(), SignalName(exit.signal()))
+                         : fmt::format("code {}", exit.code());
+  if (!exit.message().empty()) text += fmt::format(": {}", exit.message());
+  return text;
+}
+
+void EndJob(Draft& draft, v1::Job& job, v1::JobPhase phase, std::string reason) {
+  MEGA_CHECK(IsTerminal(phase) && !IsTerminal(job.phase()));
+  job.set_phase(phase);
+  job.set_reason(reason);
+  *job.mutable_end_time() = draft.wall();
+  const bool is_failure = phase == v1::JOB_PHASE_FAILED;
+  draft.AddEvent(job.uid(), is_failure ? v1::SEVERITY_ERROR : v1::SEVERITY_INFO, PhaseName(phase),
+                 std::move(reason), {{"last_step", std::to_string(job.last_step())}});
+}
+
+}  // namespace mega::core

@@ -1,0 +1,221 @@
+#include "coordinator/core/nodes/hello.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "base/clock.h"
+#include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/nodes/liveness.h"
+#include "fmt/core.h"
+
+namespace mega::core {
+namespace {
+
+constexpr int kDevicesPerNode = 4096;
+constexpr size_t kNodeNameBytes = 253;
+
+using RankKey = std::tuple<JobUid, int64_t, int64_t, int64_t>;
+
+RankKey KeyOf(const v1::RankRef& ref) {
+  return {ref.job_uid(), ref.attempt(), ref.epoch(), ref.rank()};
+}
+
+enum class Verdict { kAccept, kLate, kRefuse, kRefuseForEver };
+struct Judgement {
+  Verdict verdict = Verdict::kAccept;
+  std::string reason;
+};
+
+Judgement JudgeShape(const NodeId& id, const v1::Node& node) {
+  if (id.empty() || id.size() > kNodeNameBytes || node.name() != id) {
+    return {Verdict::kRefuseForEver,
+            fmt::format("a node's name has 1 to {} characters, and the hello must carry it",
+                        kNodeNameBytes)};
+  }
+  std::set<int64_t> indices;
+  for (const v1::Device& device : node.devices()) indices.insert(device.index());
+  if (node.devices_size() > kDevicesPerNode || std::ssize(indices) != node.devices_size()) {
+    return {Verdict::kRefuseForEver,
+            fmt::format("node '{}' names {} devices with {} different indices; at most {}, each "
+                        "once",
+                        id, node.devices_size(), indices.size(), kDevicesPerNode)};
+  }
+  return {};
+}
+
+// A hello may come late, from a connection or a process that has been replaced since: its claims
+// are old, and believing "nothing runs here" would start ranks twice.
+Judgement JudgeAge(const Draft& draft, const v1::Node& known, const v1::NodeLive& live,
+                   const v1::Hello& hello) {
+  const v1::Node& node = hello.node();
+  const bool is_lost = known.state() == v1::NODE_STATE_LOST;  // then nothing of it can be running
+  if (node.boot_id() == known.boot_id() && node.incarnation() == known.incarnation()) {
+    const bool is_late = hello.heartbeat_seq() <= live.newest_heartbeat_seq() ||
+                         hello.last_command_seq() < known.acked_command_seq();
+    return {is_late ? Verdict::kLate : Verdict::kAccept, ""};
+  }
+  if (node.incarnation() < known.incarnation() && !is_lost) {
+    return {Verdict::kRefuse,
+            fmt::format("a newer worker of node '{}' (incarnation {}) has taken its place",
+                        node.name(), known.incarnation())};
+  }
+  if (node.boot_id() != known.boot_id() && live.session() != 0 && !live.suspect()) {
+    return {Verdict::kRefuse,
+            fmt::format("another machine named '{}' is in session; give one of them another --node "
+                        "name",
+                        node.name())};
+  }
+  return {};
+}
+
+// Is this rank one that the node should be running?
+bool IsWanted(const Draft& draft, const NodeId& node, const v1::RankRef& ref) {
+  const v1::Job* job = draft.FindJob(ref.job_uid());
+  if (job == nullptr || ref.rank() < 0) return false;
+  const v1::Attempt* attempt = CurrentAttempt(draft, *job, ref.attempt(), ref.epoch());
+  if (attempt == nullptr || attempt->state() == v1::ATTEMPT_STATE_ENDED) return false;
+  return ref.rank() < attempt->ranks_size() && attempt->ranks(ref.rank()).node() == node &&
+         MayRun(attempt->ranks(ref.rank()));
+}
+
+// The StartRanks of the attempt is on its way still: the worker has not kept it.
+bool IsStartPending(const Draft& draft, const NodeId& node, const v1::Job& job,
+                    int64_t last_command_seq) {
+  const auto& commands = draft.state().durable.commands;
+  for (auto it = commands.upper_bound({node, last_command_seq});
+       it != commands.end() && it->first.first == node; ++it) {
+    const v1::Command& command = it->second.command();
+    if (command.has_start_ranks() && command.start_ranks().job_uid() == job.uid() &&
+        command.start_ranks().epoch() == job.attempts().rbegin()->epoch()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Ranks of `job` that were placed on the node and that it does not name are dead.
+void ReconcileJob(Draft& draft, const NodeId& id, const JobUid& uid, const v1::Hello& hello,
+                  const std::set<RankKey>& running) {
+  const v1::Job& job = *draft.FindJob(uid);
+  const v1::Attempt& attempt = *LiveAttempt(job);
+  const bool is_stopping = attempt.state() == v1::ATTEMPT_STATE_STOPPING;
+  const bool is_pending = IsStartPending(draft, id, job, hello.last_command_seq());
+  if (is_pending && !is_stopping) return;
+  std::set<int64_t> dead;
+  bool any_alive = false;
+  for (const v1::RankState& rank : attempt.ranks()) {
+    if (rank.node() != id || !MayRun(rank)) continue;
+    const bool is_alive = running.contains({uid, attempt.number(), attempt.epoch(), rank.rank()});
+    any_alive |= is_alive;
+    if (!is_alive) dead.insert(rank.rank());
+  }
+  if (!dead.empty()) {
+    LoseRanks(draft, draft.EditJob(uid), id,
+              is_pending ? "they had not been started" : "its worker came back without them",
+              &dead);
+  }
+  // The order to stop may have been acked by a process that is gone.
+  if (any_alive && is_stopping) SendStopRanks(draft, *draft.FindJob(uid), absl::ZeroDuration());
+}
+
+void StopUnwanted(Draft& draft, const NodeId& id, const v1::Hello& hello) {
+  std::map<std::tuple<JobUid, int64_t, int64_t>, v1::Command> stops;
+  for (const v1::RankRef& ref : hello.running()) {
+    if (IsWanted(draft, id, ref)) continue;
+    *draft.LiveNode(id).add_unwanted() = ref;
+    v1::StopRanks& stop = *stops[{ref.job_uid(), ref.attempt(), ref.epoch()}].mutable_stop_ranks();
+    stop.set_job_uid(ref.job_uid());
+    stop.set_attempt(ref.attempt());
+    stop.set_epoch(ref.epoch());
+    *stop.mutable_grace() = ToProto(absl::ZeroDuration());
+    stop.set_reason("this attempt is over; its ranks have been replaced");
+  }
+  for (auto& [key, stop] : stops) draft.AddCommand(id, std::move(stop));
+}
+
+void Register(Draft& draft, const NodeId& id, const v1::Hello& hello) {
+  const v1::Node* known = draft.FindNode(id);
+  v1::Node node = hello.node();
+  node.set_state(v1::NODE_STATE_READY);
+  node.set_devices_in_use(0);
+  node.clear_last_heartbeat();
+  *node.mutable_register_time() = known ? known->register_time() : draft.wall();
+  node.set_acked_command_seq(hello.last_command_seq());
+  node.set_last_command_seq(
+      std::max(known ? known->last_command_seq() : 0, hello.last_command_seq()));
+  draft.AddNode(std::move(node));
+}
+
+void ResendCommands(Draft& draft, const NodeId& id, int64_t session, int64_t last_command_seq) {
+  std::vector<CommandKey> kept;
+  const auto& commands = draft.state().durable.commands;
+  for (auto it = commands.lower_bound({id, 0}); it != commands.end() && it->first.first == id;
+       ++it) {
+    if (it->first.second <= last_command_seq) {
+      kept.push_back(it->first);
+      continue;
+    }
+    v1::CoordinatorMessage message;
+    *message.mutable_command() = it->second.command();
+    draft.Send(id, session, std::move(message), /*immediate=*/false);
+  }
+  for (const CommandKey& key : kept) draft.DeleteCommand(key);
+}
+
+void Refuse(Draft& draft, const NodeId& id, int64_t session, const Judgement& judgement) {
+  v1::CoordinatorMessage message;
+  message.mutable_reject()->set_reason(judgement.reason);
+  message.mutable_reject()->set_fatal(judgement.verdict == Verdict::kRefuseForEver);
+  draft.Send(id, session, std::move(message), /*immediate=*/false);
+  draft.CloseSession(id, session);
+}
+
+}  // namespace
+
+void OnHello(Draft& draft, const NodeId& id, int64_t session, const v1::Hello& hello) {
+  if (Judgement shape = JudgeShape(id, hello.node()); shape.verdict != Verdict::kAccept) {
+    return Refuse(draft, id, session, shape);
+  }
+  if (const auto live = draft.live().nodes.find(id); live != draft.live().nodes.end()) {
+    if (session == live->second.session()) return;  // a session says hello once
+    if (session <= live->second.newest_session()) return draft.CloseSession(id, session);
+  }
+  const v1::Node* known = draft.FindNode(id);
+  if (known != nullptr) {
+    const Judgement age = JudgeAge(draft, *known, draft.LiveNode(id), hello);
+    if (age.verdict == Verdict::kLate) return draft.CloseSession(id, session);
+    if (age.verdict != Verdict::kAccept) return Refuse(draft, id, session, age);
+  }
+  const bool is_same_boot = known != nullptr && known->boot_id() == hello.node().boot_id();
+  v1::NodeLive& live = draft.LiveNode(id);
+  if (live.session() != 0) draft.CloseSession(id, live.session());
+  live.Clear();  // no session yet: commands made below are kept, and sent in order at the end
+  Register(draft, id, hello);
+
+  // A machine that was rebooted runs nothing of what it ran before.
+  std::set<RankKey> running;
+  if (is_same_boot) {
+    for (const v1::RankRef& ref : hello.running()) running.insert(KeyOf(ref));
+  }
+  for (const v1::RankExited& exited : hello.exited()) OnRankExited(draft, id, exited);
+  std::set<JobUid> jobs;
+  if (const auto owned = draft.state().index.device_owner.find(id);
+      owned != draft.state().index.device_owner.end()) {
+    for (const auto& [device, uid] : owned->second) jobs.insert(uid);
+  }
+  for (const JobUid& uid : jobs) ReconcileJob(draft, id, uid, hello, running);
+  StopUnwanted(draft, id, hello);
+  SettleAttempts(draft);
+
+  live.set_session(session);
+  live.set_newest_session(session);
+  live.clear_quiet_until_ns();
+  ResendCommands(draft, id, session, hello.last_command_seq());
+  Renew(draft, id, hello.heartbeat_seq());
+  draft.ClusterChanged();
+}
+
+}  // namespace mega::core

@@ -1,0 +1,13 @@
+// A worker comes, or comes back.
+#pragma once
+
+#include "coordinator/core/draft.h"
+
+namespace mega::core {
+
+// A hello proves which ranks run on the node: those it names. Everything else that was placed there
+// is dead (its device is free at once), or was never started. Ranks that run there without being
+// wanted are told to stop. Pending commands are sent again, in order.
+void OnHello(Draft& draft, const NodeId& id, int64_t session, const v1::Hello& hello);
+
+}  // namespace mega::core

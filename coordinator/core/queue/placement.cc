@@ -1,0 +1,73 @@
+#include "coordinator/core/queue/placement.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace mega::core {
+namespace {
+
+bool IsFree(const State& state, const NodeId& node, int64_t device) {
+  const auto owned = state.index.device_owner.find(node);
+  return owned == state.index.device_owner.end() || !owned->second.contains(device);
+}
+
+}  // namespace
+
+std::vector<v1::Node> FreeNodes(const State& state) {
+  std::vector<v1::Node> nodes;
+  for (const auto& [id, record] : state.durable.nodes) {
+    if (!IsSchedulable(state, id)) continue;
+    v1::Node node = record;
+    node.clear_devices();
+    for (const v1::Device& device : record.devices()) {
+      if (IsFree(state, id, device.index())) *node.add_devices() = device;
+    }
+    if (!node.devices().empty()) nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+int64_t CountFreeDevices(const State& state) {
+  int64_t count = 0;
+  for (const v1::Node& node : FreeNodes(state)) count += node.devices_size();
+  return count;
+}
+
+absl::Status Fits(const State& state, const v1::Plan& plan) {
+  if (plan.ranks().empty() || plan.world_size() != plan.ranks_size()) {
+    return InvalidArgument("the plan places {} ranks of a world of {}", plan.ranks_size(),
+                           plan.world_size());
+  }
+  std::set<std::pair<NodeId, int64_t>> taken;
+  for (int i = 0; i < plan.ranks_size(); ++i) {
+    const v1::RankPlacement& placed = plan.ranks(i);
+    if (placed.rank() != i) {
+      return InvalidArgument("the plan's entry {} is rank {}", i, placed.rank());
+    }
+    if (!IsSchedulable(state, placed.node())) {
+      return Unavailable("rank {} needs node '{}', which is not ready", i, placed.node());
+    }
+    const v1::Node& node = state.durable.nodes.at(placed.node());
+    if (std::ranges::count(node.devices(), placed.device(), &v1::Device::index) != 1) {
+      return InvalidArgument(
+          "rank {} is placed on device {} of node '{}', which has no such device", i,
+          placed.device(), placed.node());
+    }
+    if (!IsFree(state, placed.node(), placed.device())) {
+      return Unavailable("rank {} needs device {} of node '{}', which is in use", i,
+                         placed.device(), placed.node());
+    }
+    if (!taken.insert({placed.node(), placed.device()}).second) {
+      return InvalidArgument("the plan gives device {} of node '{}' to two ranks", placed.device(),
+                             placed.node());
+    }
+    if (!plan.numeric_libraries().empty() &&
+        !std::ranges::equal(plan.numeric_libraries(), node.numeric_libraries())) {
+      return Unavailable("node '{}' has other numeric libraries than the plan", placed.node());
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mega::core

@@ -1,0 +1,19 @@
+// What the cluster can give, and whether a plan still fits it.
+#pragma once
+
+#include <vector>
+
+#include "base/status.h"
+#include "coordinator/core/state.h"
+
+namespace mega::core {
+
+// Schedulable nodes with their free devices only; nodes without any are left out.
+std::vector<v1::Node> FreeNodes(const State& state);
+int64_t CountFreeDevices(const State& state);
+
+// OK if every rank of the plan has a free device of its own on a schedulable node, all of them with
+// the numeric libraries that the plan counts on.
+absl::Status Fits(const State& state, const v1::Plan& plan);
+
+}  // namespace mega::core

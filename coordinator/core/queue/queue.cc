@@ -1,0 +1,98 @@
+#include "coordinator/core/queue/queue.h"
+
+#include <algorithm>
+
+#include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/jobs/phase.h"
+#include "coordinator/core/queue/placement.h"
+#include "fmt/core.h"
+
+namespace mega::core {
+namespace {
+
+const v1::Job* Head(const Draft& draft) {
+  const auto& queue = draft.state().index.queue;
+  return queue.empty() ? nullptr : draft.FindJob(std::get<JobUid>(*queue.begin()));
+}
+
+void SetReason(Draft& draft, const JobUid& uid, const std::string& reason) {
+  if (draft.FindJob(uid)->reason() != reason) draft.EditJob(uid).set_reason(reason);
+}
+
+// The same nodes and the same rank ↔ device map: files, caches and page cache are warm there.
+bool StartInPlace(Draft& draft, const v1::Job& head) {
+  if (head.phase() != v1::JOB_PHASE_RECOVERING) return false;
+  const v1::Plan& plan = head.attempts().rbegin()->plan();
+  if (!Fits(draft.state(), plan).ok()) return false;
+  StartAttempt(draft, draft.EditJob(head.uid()), v1::Plan(plan));
+  draft.Flush();
+  return true;
+}
+
+void Ask(Draft& draft, const v1::Job& head) {
+  v1::JobLive& live = draft.LiveJob(head.uid());
+  const int64_t revision = draft.state().live.cluster_revision;
+  const bool is_asked = live.ask_revision() != 0;
+  const absl::Duration asked = absl::Nanoseconds(live.asked_ns());
+  if (is_asked && draft.clock() < asked + draft.options().plan_timeout) return;
+  if (live.refused_revision() == revision) return;  // nothing has changed since it did not fit
+
+  std::vector<v1::Node> nodes = FreeNodes(draft.state());
+  if (nodes.empty()) {
+    live.set_refused_revision(revision);
+    return SetReason(draft, head.uid(), "waiting: no node has a free device");
+  }
+  live.set_ask_revision(revision);
+  live.set_asked_ns(absl::ToInt64Nanoseconds(draft.clock()));
+  v1::AskPlan ask;
+  ask.set_job_uid(head.uid());
+  ask.set_revision(revision);
+  *ask.mutable_resolved_spec() = head.resolved_spec();
+  *ask.mutable_nodes() = {nodes.begin(), nodes.end()};
+  draft.AskPlan(std::move(ask));
+}
+
+}  // namespace
+
+void Schedule(Draft& draft) {
+  while (const v1::Job* head = Head(draft)) {
+    const auto live = draft.state().live.jobs.find(head->uid());
+    if (live != draft.state().live.jobs.end() &&
+        absl::Nanoseconds(live->second.not_before_ns()) > draft.clock()) {
+      return;
+    }
+    if (StartInPlace(draft, *head)) continue;
+    return Ask(draft, *head);
+  }
+}
+
+void OnPlanMade(Draft& draft, const v1::CorePlanMade& made) {
+  const v1::Job* found = draft.FindJob(made.job_uid());
+  if (found == nullptr || IsTerminal(found->phase()) || LiveAttempt(*found) != nullptr) return;
+  v1::JobLive& live = draft.LiveJob(made.job_uid());
+  if (live.ask_revision() == 0 || live.ask_revision() != made.revision()) return;
+  live.set_ask_revision(0);
+  // Not the head any more, or another cluster: what was planned is not what there is.
+  if (Head(draft) != found || draft.state().live.cluster_revision != made.revision()) return;
+
+  if (!made.has_plan() && made.permanent()) {
+    return EndJob(draft, draft.EditJob(found->uid()), v1::JOB_PHASE_FAILED,
+                  fmt::format("no plan is possible: {}", made.error()));
+  }
+  const absl::Status fits =
+      made.has_plan() ? Fits(draft.state(), made.plan()) : absl::UnavailableError(made.error());
+  if (!fits.ok()) {
+    live.set_refused_revision(made.revision());
+    return SetReason(draft, found->uid(), fmt::format("waiting: {}", std::string(fits.message())));
+  }
+  v1::Job& job = draft.EditJob(found->uid());
+  job.set_phase(v1::JOB_PHASE_PLANNED);
+  draft.AddEvent(job.uid(), v1::SEVERITY_INFO, "PLANNED",
+                 fmt::format("{} ranks, data parallel {}", made.plan().world_size(),
+                             made.plan().layout().data_parallel_size()),
+                 {{"world_size", std::to_string(made.plan().world_size())},
+                  {"plan_revision", std::to_string(made.revision())}});
+  StartAttempt(draft, job, made.plan());
+}
+
+}  // namespace mega::core

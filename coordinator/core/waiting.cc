@@ -1,0 +1,43 @@
+#include "coordinator/core/waiting.h"
+
+#include "coordinator/core/jobs/attempt.h"
+#include "fmt/core.h"
+
+namespace mega::core {
+namespace {
+
+// Ranks end with an exit, a hello, or their node's horizon; a node in neither has lost them
+// already.
+std::string WaitingForRanks(const State& state, const v1::Attempt& attempt) {
+  int64_t alive = 0;
+  for (const v1::RankState& rank : attempt.ranks()) {
+    if (!MayRun(rank)) continue;
+    ++alive;
+    const auto node = state.durable.nodes.find(rank.node());
+    const bool is_watched = node != state.durable.nodes.end() &&
+                            node->second.state() != v1::NODE_STATE_LOST &&
+                            state.live.nodes.contains(rank.node());
+    if (!is_watched) return "";
+  }
+  return alive == 0 ? "" : fmt::format("{} ranks that may be running", alive);
+}
+
+}  // namespace
+
+std::string WaitingFor(const State& state, const JobUid& uid) {
+  const v1::Job& job = state.durable.jobs.at(uid);
+  if (IsTerminal(job.phase())) return "";
+  if (const v1::Attempt* attempt = LiveAttempt(job)) return WaitingForRanks(state, *attempt);
+  if (state.index.queue.empty()) return "";
+  const JobUid& head = std::get<JobUid>(*state.index.queue.begin());
+  if (head != uid) return fmt::format("job {}, which is before it in the queue", head);
+  const auto live = state.live.jobs.find(uid);
+  if (live == state.live.jobs.end()) return "";
+  if (absl::Nanoseconds(live->second.not_before_ns()) > state.live.clock) return "its back-off";
+  if (live->second.ask_revision() != 0) return "its plan";
+  // Any change of the cluster raises the revision, and then it is asked for again.
+  if (live->second.refused_revision() == state.live.cluster_revision) return "devices";
+  return "";
+}
+
+}  // namespace mega::core
