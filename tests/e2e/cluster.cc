@@ -39,10 +39,9 @@ void Cluster::StartCoordinator(std::vector<std::string> more) {
   fs::remove(port);
   fs::remove(metrics_port);
   std::vector<std::string> argv = {
-      Binary("mega-coordinator"), "serve",         "--listen",
-      address_,                   "--state-dir",   path() / "coordinator",
-      "--port-file",              port,            "--metrics-listen",
-      metrics_address_,           "--metrics-port-file", metrics_port};
+      Binary("mega-coordinator"), "serve",       "--listen", address_,           "--state-dir",
+      path() / "coordinator",     "--port-file", port,       "--metrics-listen", metrics_address_,
+      "--metrics-port-file",      metrics_port};
   argv.insert(argv.end(), more.begin(), more.end());
   coordinator_ = std::make_unique<Process>(
       Process::Options{.argv = argv, .output = path() / "coordinator.log"});
@@ -73,7 +72,8 @@ void Cluster::StartWorker(const std::string& node, int devices, std::vector<std:
       Process::Options{.argv = argv, .output = path() / ("worker-" + node + ".log")});
   const auto is_ready = [&] {
     for (const json& n : CtlJson({"nodes", "-o", "json"})["nodes"]) {
-      if (n["name"] == "nodes/" + node || n["name"] == node) return n["state"] == "NODE_STATE_READY";
+      if (n["name"] == "nodes/" + node || n["name"] == node)
+        return n["state"] == "NODE_STATE_READY";
     }
     return false;
   };
@@ -141,8 +141,7 @@ bool Cluster::WaitForStep(const std::string& uid, int64_t step, Seconds within) 
   return Eventually([&] { return LastStep(uid) >= step; }, within);
 }
 
-bool Cluster::WaitForPhase(const std::string& uid, const std::string& phase,
-                           Seconds within) const {
+bool Cluster::WaitForPhase(const std::string& uid, const std::string& phase, Seconds within) const {
   return Eventually([&] { return Phase(uid) == phase; }, within);
 }
 
@@ -150,7 +149,8 @@ std::string TinyJob(const fs::path& folder, const std::string& name, int64_t dp,
   const fs::path text = folder / "tiny.txt";
   if (!fs::exists(text)) {
     std::string words;
-    for (int i = 0; i < 4000; ++i) words += "line " + std::to_string(i * i % 977) + " of a tiny text\n";
+    for (int i = 0; i < 4000; ++i)
+      words += "line " + std::to_string(i * i % 977) + " of a tiny text\n";
     WriteFile(text, words);
   }
   std::ostringstream yaml;

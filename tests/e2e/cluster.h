@@ -53,8 +53,8 @@ class Cluster {
   std::map<std::string, std::unique_ptr<Process>> workers_;
 };
 
-// A small job on generated text: `steps` steps, global batch 12, dp ranks. `more` is YAML under spec
-// sections, given as "section.key=value" for --set.
+// A small job on generated text: `steps` steps, global batch 12, dp ranks. `more` is YAML under
+// spec sections, given as "section.key=value" for --set.
 std::string TinyJob(const std::filesystem::path& folder, const std::string& name, int64_t dp,
                     int64_t steps);
 

@@ -32,8 +32,8 @@ class Process {
  public:
   struct Options {
     std::vector<std::string> argv;
-    std::filesystem::path output;     // stdout and stderr
-    std::filesystem::path directory;  // working directory; empty: the test's
+    std::filesystem::path output;               // stdout and stderr
+    std::filesystem::path directory;            // working directory; empty: the test's
     std::vector<std::string> environment = {};  // added, "K=V"
   };
   explicit Process(Options options);
@@ -44,7 +44,7 @@ class Process {
   bool Running();
   void Signal(int signal);
   struct Exit {
-    int code = -1;    // -1 when ended by a signal
+    int code = -1;  // -1 when ended by a signal
     int signal = 0;
   };
   // Nothing when it does not end in time.

@@ -24,8 +24,8 @@ absl::StatusOr<BatchFeed::Batch> BatchFeed::Read(int64_t first_sample) {
     int32_t* tokens = tokens_[j].view().ptr<int32_t>();
     int32_t* labels = labels_[j].view().ptr<int32_t>();
     for (int64_t b = 0; b < shape_.micro_batch_size; ++b, tokens += seq, labels += seq) {
-      const int64_t row = datasets::GlobalRow(j, shape_.dp_rank, b, shape_.dp_size,
-                                              shape_.micro_batch_size);
+      const int64_t row =
+          datasets::GlobalRow(j, shape_.dp_rank, b, shape_.dp_size, shape_.micro_batch_size);
       if (row >= shape_.global_batch_size) {
         std::fill_n(tokens, seq, 0);
         std::fill_n(labels, seq, kernels::kIgnoredLabel);

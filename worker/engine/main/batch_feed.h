@@ -1,6 +1,6 @@
 // The micro-batches of one data-parallel rank: which samples, read from the dataset, as token and
-// label tensors. Rows beyond the global batch are fully masked, so any batch size runs on any number
-// of ranks.
+// label tensors. Rows beyond the global batch are fully masked, so any batch size runs on any
+// number of ranks.
 #pragma once
 
 #include <cstdint>

@@ -23,11 +23,13 @@ absl::StatusOr<std::vector<Ids>> PromptIds(const GenerateOptions& options,
     return InvalidArgument("{} has no tokenizer that this release reads; give --ids 1,2,3",
                            options.model);
   }
-  if (options.prompts.empty()) return InvalidArgument("no prompt; give --prompt TEXT or --ids 1,2,3");
+  if (options.prompts.empty())
+    return InvalidArgument("no prompt; give --prompt TEXT or --ids 1,2,3");
   std::vector<Ids> ids;
   for (const std::string& prompt : options.prompts) {
     ids.push_back(tokenizer->Encode(prompt));
-    if (ids.back().empty()) return InvalidArgument("--prompt is empty; give at least one character");
+    if (ids.back().empty())
+      return InvalidArgument("--prompt is empty; give at least one character");
   }
   return ids;
 }
@@ -85,7 +87,8 @@ absl::Status Run(const GenerateOptions& options) {
 }  // namespace
 
 void AddGenerateOptions(CLI::App& command, GenerateOptions& options) {
-  command.add_option("--model", options.model, "Mega checkpoint or Hugging Face folder")->required();
+  command.add_option("--model", options.model, "Mega checkpoint or Hugging Face folder")
+      ->required();
   command.add_option("--prompt", options.prompts, "Text to continue; may be repeated");
   command.add_option("--ids", options.ids, "Token ids to continue: 1,2,3")->delimiter(',');
   command.add_option("-n,--max-new-tokens", options.max_new_tokens)

@@ -15,8 +15,9 @@ namespace mega::engine {
 namespace {
 
 int Main(int argc, char** argv) {
-  CLI::App app{"Example: mega-engine generate --model CHECKPOINT --prompt 'To be' -n 100\n"
-               "The trainer process of Mega. People use megactl, which runs it."};
+  CLI::App app{
+      "Example: mega-engine generate --model CHECKPOINT --prompt 'To be' -n 100\n"
+      "The trainer process of Mega. People use megactl, which runs it."};
   app.require_subcommand(1);
   std::string log_level = "info";
   app.add_option("--log-level", log_level, "debug, info, warn or error")

@@ -1,7 +1,7 @@
 // The order of a step, and who owns each line:
 //   data        feed_.Read                     tokens and labels of this rank's micro-batches
-//   executor    the schedule's actions         forward, backward; a full bucket starts its reduction
-//   grads       Finish                         waits for what is still on the wire
+//   executor    the schedule's actions         forward, backward; a full bucket starts its
+//   reduction grads       Finish                         waits for what is still on the wire
 //   optimizer   Step                           clip by the global norm, AdamW
 //   link        StepReport                     queued; another thread writes it
 //   checkpoint  every n steps                  snapshot now, files in the background
@@ -129,8 +129,9 @@ class TrainingRank : public Rank {
 
 absl::Status TrainingRank::OpenData() {
   const v1::JobSpec& spec = start_.spec();
-  MEGA_ASSIGN_OR_RETURN(const planner::RankMesh mesh,
-                        planner::RankMesh::Make(start_.plan().layout(), start_.plan().world_size()));
+  MEGA_ASSIGN_OR_RETURN(
+      const planner::RankMesh mesh,
+      planner::RankMesh::Make(start_.plan().layout(), start_.plan().world_size()));
   coords_ = mesh.CoordsOf(start_.rank().rank());
   const BatchShape shape{.global_batch_size = spec.training().global_batch_size(),
                          .micro_batch_size = start_.plan().layout().micro_batch_size(),
@@ -140,9 +141,9 @@ absl::Status TrainingRank::OpenData() {
                          .dp_size = start_.plan().layout().data_parallel_size()};
   const auto open = [&](datasets::Split split, std::unique_ptr<datasets::SampleSource>& source,
                         std::unique_ptr<BatchFeed>& feed) -> absl::Status {
-    MEGA_ASSIGN_OR_RETURN(auto opened,
-                          datasets::SampleSource::Open(spec.data(), start_.run_directory() + "/data",
-                                                       split, spec.training().seed()));
+    MEGA_ASSIGN_OR_RETURN(
+        auto opened, datasets::SampleSource::Open(spec.data(), start_.run_directory() + "/data",
+                                                  split, spec.training().seed()));
     source = std::make_unique<datasets::SampleSource>(std::move(opened));
     feed = std::make_unique<BatchFeed>(*source, shape, pool_);
     return absl::OkStatus();
@@ -162,9 +163,8 @@ absl::Status TrainingRank::BuildModel() {
   grads_ = std::make_unique<distributed::GradBuffer>(
       pool_, model_->parameters(), spec.communication().grad_buffer_size(),
       network_->groups().data.get(), spec.communication().overlap_grad_reduce());
-  model_->set_grad_ready_hook([this](const distributed::Parameter& parameter) {
-    grads_->MarkReady(parameter, stream_);
-  });
+  model_->set_grad_ready_hook(
+      [this](const distributed::Parameter& parameter) { grads_->MarkReady(parameter, stream_); });
   MEGA_ASSIGN_OR_RETURN(auto optimizer,
                         optimizer::AdamW::Make(spec.optimizer(), start_.plan().steps(),
                                                model_->parameters(), pool_, stream_));
@@ -172,8 +172,8 @@ absl::Status TrainingRank::BuildModel() {
   executor_ = std::make_unique<pipeline_parallel::Executor>(*model_, start_.plan().schedule(),
                                                             coords_.pp, nullptr, timer_);
   MEGA_ASSIGN_OR_RETURN(state_, Restore(start_, *model_, *optimizer_));
-  checkpointer_ = std::make_unique<Checkpointer>(start_, coords_.dp, *model_, *optimizer_, pool_,
-                                                 link_);
+  checkpointer_ =
+      std::make_unique<Checkpointer>(start_, coords_.dp, *model_, *optimizer_, pool_, link_);
   return absl::OkStatus();
 }
 
@@ -295,8 +295,8 @@ absl::Status TrainingRank::Run() {
     state_.set_consumed_samples(step * training.global_batch_size());
     state_.set_consumed_tokens(state_.consumed_tokens() + static_cast<int64_t>(step_loss_.tokens));
     const bool is_last = step == steps;
-    if (validation_feed_ && (is_last || (training.eval_interval() > 0 &&
-                                         step % training.eval_interval() == 0))) {
+    if (validation_feed_ &&
+        (is_last || (training.eval_interval() > 0 && step % training.eval_interval() == 0))) {
       MEGA_ASSIGN_OR_RETURN(const double loss, Evaluate());
       state_.set_validation_loss(loss);
       state_.set_has_validation_loss(true);

@@ -1,6 +1,7 @@
 // Everything a training rank owns, built from its plan, and the loop that trains.
-//   Build: spec → model, gradient buffer, optimizer, data, communicators → weights (fresh, or from a
-//   checkpoint).   Run: steps, evaluation, checkpoints, reports, until the last step is committed.
+//   Build: spec → model, gradient buffer, optimizer, data, communicators → weights (fresh, or from
+//   a checkpoint).   Run: steps, evaluation, checkpoints, reports, until the last step is
+//   committed.
 #pragma once
 
 #include <cstdint>

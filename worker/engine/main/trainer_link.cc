@@ -104,8 +104,8 @@ bool TrainerLink::AttachOnce(bool readopted) {
   arguments.SetMaxReceiveMessageSize(-1);  // plans and manifests of a trusted parent
   // Each attachment is a connection of its own: a cached subchannel would keep its back-off.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  auto channel = grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(),
-                                           arguments);
+  auto channel =
+      grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
   auto stub = v1::TrainerService::NewStub(channel);
   auto stream = stub->Attach(context.get());
 
@@ -180,8 +180,7 @@ void TrainerLink::Handle(v1::TrainerMessage message) {
       lease_end_ns_ = std::max(lease_end_ns_, message.lease_end().boottime_ns());
       break;
     case v1::TrainerMessage::kCheckpointCommitted:
-      committed_step_ =
-          std::max(committed_step_, message.checkpoint_committed().manifest().step());
+      committed_step_ = std::max(committed_step_, message.checkpoint_committed().manifest().step());
       committed_.push_back(std::move(*message.mutable_checkpoint_committed()->mutable_manifest()));
       break;
     case v1::TrainerMessage::kStop:
@@ -228,8 +227,9 @@ absl::StatusOr<v1::Connect> TrainerLink::WaitForConnect(absl::Duration timeout) 
   MutexLock lock(mu_);
   while (!connect_) {
     if (!changed_.WaitUntil(mu_, deadline) && !connect_) {
-      return absl::DeadlineExceededError(fmt::format(
-          "the addresses of the other ranks did not come within {}", absl::FormatDuration(timeout)));
+      return absl::DeadlineExceededError(
+          fmt::format("the addresses of the other ranks did not come within {}",
+                      absl::FormatDuration(timeout)));
     }
   }
   return *connect_;

@@ -1,6 +1,6 @@
 // The engine's end of TrainerService: one stream to the worker over its Unix socket.
-// Outgoing messages are queued and written by a thread of the link, so the step loop never waits for
-// the worker. The link also is the rank's conscience: it ends the process
+// Outgoing messages are queued and written by a thread of the link, so the step loop never waits
+// for the worker. The link also is the rank's conscience: it ends the process
 //   within a second when the stream closes and no Handover is in force,
 //   at the end of the lease, whatever else is going on.
 // After a Handover it attaches again, to the next worker, until the time the Handover named.
@@ -23,7 +23,7 @@ namespace mega::engine {
 class TrainerLink {
  public:
   struct Options {
-    std::string socket;   // path
+    std::string socket;  // path
     v1::RankRef rank;
   };
 
@@ -44,8 +44,8 @@ class TrainerLink {
   void Send(v1::EngineMessage message);
 
  private:
-  void Run();                         // attach, read, re-attach
-  bool AttachOnce(bool readopted);    // returns when the stream has ended
+  void Run();                       // attach, read, re-attach
+  bool AttachOnce(bool readopted);  // returns when the stream has ended
   void WatchLease();
   void Handle(v1::TrainerMessage message);
 
@@ -63,7 +63,7 @@ class TrainerLink {
   bool stop_ MEGA_GUARDED_BY(mu_) = false;
   bool closing_ MEGA_GUARDED_BY(mu_) = false;
   bool attached_ MEGA_GUARDED_BY(mu_) = false;
-  int64_t lease_end_ns_ MEGA_GUARDED_BY(mu_) = 0;      // 0: none told yet
+  int64_t lease_end_ns_ MEGA_GUARDED_BY(mu_) = 0;  // 0: none told yet
   int64_t handover_until_ns_ MEGA_GUARDED_BY(mu_) = 0;
   std::string next_socket_ MEGA_GUARDED_BY(mu_);
   std::shared_ptr<grpc::ClientContext> context_ MEGA_GUARDED_BY(mu_);

@@ -1,0 +1,20 @@
+// Reads slices at any layout: each wanted slice is filled from all stored ones that overlap it.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "mega/v1/checkpoint.pb.h"
+#include "worker/engine/checkpoint/named_slice.h"
+
+namespace mega::checkpoint {
+
+// `manifest` has passed ValidateManifest; its files lie in `folder`. Only the files and ranges that
+// overlap are read; the checksum of every stored slice that is touched is verified. NOT_FOUND for a
+// tensor the checkpoint lacks, INVALID_ARGUMENT for another shape or type, DATA_LOSS for files that
+// are not what the manifest says. On error the contents of `into` are undefined.
+absl::Status Load(const v1::Manifest& manifest, const std::string& folder,
+                  std::span<const NamedSlice> into);
+
+}  // namespace mega::checkpoint

@@ -1,0 +1,32 @@
+// manifest.json: what a complete checkpoint consists of. Comes from outside as any file does:
+// parsing bounds its memory, and a manifest that passes Validate can be loaded without further
+// checks of names and ranges.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "mega/v1/checkpoint.pb.h"
+
+namespace mega::checkpoint {
+
+inline constexpr char kManifestName[] = "manifest.json";
+inline constexpr int64_t kMaxManifestBytes = 256ll << 20;
+
+// INVALID_ARGUMENT names the tensor, slice or file and both values: version, shapes without
+// overflow, slices inside their tensors and covering each exactly once, files that are plain names.
+absl::Status ValidateManifest(const v1::Manifest& manifest);
+
+// proto3 JSON ⇄ Manifest; Parse validates.
+absl::StatusOr<v1::Manifest> ParseManifest(std::string_view json);
+std::string PrintManifest(const v1::Manifest& manifest);
+
+// Reads FOLDER/manifest.json; sets `directory` to the folder. NOT_FOUND when there is none.
+absl::StatusOr<v1::Manifest> ReadManifest(const std::string& folder);
+// Written beside the data: temporary name, sync, rename, sync of the folder.
+absl::Status WriteManifest(const v1::Manifest& manifest, const std::string& folder);
+
+// The folder of the newest complete checkpoint at, under, or one level deeper than `folder`.
+absl::StatusOr<std::string> FindCheckpoint(const std::string& folder);
+
+}  // namespace mega::checkpoint

@@ -1,0 +1,173 @@
+#include "worker/engine/checkpoint/writer.h"
+
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "worker/engine/checkpoint/durable_file.h"
+#include "worker/engine/checkpoint/safetensors.h"
+
+namespace mega::checkpoint {
+namespace {
+
+std::span<const std::byte> BytesOf(const TensorView& view) {
+  return {view.data(), static_cast<size_t>(view.bytes())};
+}
+
+// Slices of one tensor need names of their own inside the file.
+std::string NameInFile(const NamedSlice& slice) {
+  if (slice.view.shape() == Shape(slice.global_shape)) return slice.name;
+  std::string name = slice.name + "@";
+  for (size_t d = 0; d < slice.offset.size(); ++d) {
+    name += fmt::format("{}{}", d == 0 ? "" : ",", slice.offset[d]);
+  }
+  return name;
+}
+
+class Hash {
+ public:
+  Hash() : state_(XXH64_createState()) { XXH64_reset(state_, 0); }
+  ~Hash() { XXH64_freeState(state_); }
+  Hash(const Hash&) = delete;
+  Hash& operator=(const Hash&) = delete;
+  void Add(const void* data, size_t bytes) { XXH64_update(state_, data, bytes); }
+  uint64_t value() const { return XXH64_digest(state_); }
+
+ private:
+  XXH64_state_t* state_;
+};
+
+}  // namespace
+
+std::string StepFolder(const std::string& directory, int64_t step) {
+  return fmt::format("{}/step-{:08}", directory, step);
+}
+
+Writer::Writer(std::string directory, v1::RankRef rank, Pool& pool, Done done)
+    : directory_(std::move(directory)),
+      rank_(std::move(rank)),
+      pool_(pool),
+      done_(std::move(done)),
+      thread_([this](std::stop_token stop) { Run(stop); }) {}
+
+Writer::~Writer() {
+  thread_.request_stop();
+  changed_.NotifyAll();
+  thread_.join();
+}
+
+double Writer::Save(int64_t step, std::span<const NamedSlice> share,
+                    std::optional<v1::TrainerState> state) {
+  const auto begin = std::chrono::steady_clock::now();
+  WaitIdle(absl::InfiniteDuration());
+  int64_t bytes = 0;
+  for (const NamedSlice& slice : share) bytes += slice.view.bytes();
+  if (!snapshot_.defined() || snapshot_.view().bytes() < bytes) {
+    snapshot_ = Tensor();
+    snapshot_ = pool_.Allocate(DType::kU8, Shape{bytes}, Purpose::kWorkspace);
+  }
+  Job job{.step = step, .slices = {share.begin(), share.end()}, .state = std::move(state)};
+  std::byte* to = snapshot_.view().data();
+  for (NamedSlice& slice : job.slices) {
+    if (slice.view.bytes() > 0) std::memcpy(to, slice.view.data(), slice.view.bytes());
+    slice.view = TensorView(to, slice.view.dtype(), slice.view.shape(), slice.view.device());
+    to += slice.view.bytes();
+  }
+  MutexLock lock(mu_);
+  job_ = std::move(job);
+  changed_.NotifyAll();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+bool Writer::WaitIdle(absl::Duration timeout) {
+  const auto deadline = timeout == absl::InfiniteDuration()
+                            ? std::chrono::steady_clock::time_point::max()
+                            : std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout);
+  MutexLock lock(mu_);
+  while (job_) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    changed_.WaitFor(mu_, std::chrono::milliseconds(100));
+  }
+  return true;
+}
+
+void Writer::Run(std::stop_token stop) {
+  while (true) {
+    const Job* job = nullptr;
+    {
+      MutexLock lock(mu_);
+      while (!job_ && !stop.stop_requested()) changed_.WaitFor(mu_, std::chrono::milliseconds(100));
+      if (!job_) return;
+      job = &*job_;  // stays until this thread clears it
+    }
+    done_(job->step, Write(*job));
+    MutexLock lock(mu_);
+    job_.reset();
+    changed_.NotifyAll();
+  }
+}
+
+absl::StatusOr<v1::CheckpointPart> Writer::Write(const Job& job) const {
+  const std::string folder = StepFolder(directory_, job.step);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return ErrnoStatus(error.value(), "creating folder " + folder);
+
+  v1::CheckpointPart part;
+  part.set_job_uid(rank_.job_uid());
+  part.set_attempt(rank_.attempt());
+  part.set_epoch(rank_.epoch());
+  part.set_rank(rank_.rank());
+  part.set_step(job.step);
+  part.set_directory(folder);
+  if (job.state) *part.mutable_state() = *job.state;
+  if (job.slices.empty()) return part;
+
+  v1::CheckpointFile& file = *part.add_files();
+  file.set_name(fmt::format("a{}-r{:05}.safetensors", rank_.attempt(), rank_.rank()));
+  std::vector<TensorDeclaration> declarations;
+  for (const NamedSlice& slice : job.slices) {
+    declarations.push_back({NameInFile(slice), slice.view.dtype(), slice.view.shape()});
+    v1::TensorInfo& tensor = *part.add_tensors();
+    tensor.set_name(slice.name);
+    tensor.mutable_global_shape()->Add(slice.global_shape.begin(), slice.global_shape.end());
+    tensor.set_dtype(std::string(kernels::NameOf(slice.view.dtype())));
+    v1::TensorSlice& entry = *part.add_slices();
+    entry.set_tensor(slice.name);
+    entry.mutable_offset()->Add(slice.offset.begin(), slice.offset.end());
+    for (const int64_t dim : slice.view.shape().dims()) entry.add_shape(dim);
+    entry.set_file(file.name());
+    entry.set_name_in_file(declarations.back().name);
+    const auto bytes = BytesOf(slice.view);
+    entry.set_xxh64(XXH64(bytes.data(), bytes.size(), 0));
+  }
+
+  const std::string path = folder + "/" + file.name();
+  const auto write = [&]() -> absl::Status {
+    MEGA_ASSIGN_OR_RETURN(const std::string header, SafetensorsHeader(declarations));
+    Hash hash;
+    hash.Add(header.data(), header.size());
+    MEGA_ASSIGN_OR_RETURN(SafetensorsWriter writer,
+                          SafetensorsWriter::Create(TemporaryName(path), declarations));
+    for (const NamedSlice& slice : job.slices) {
+      const auto bytes = BytesOf(slice.view);
+      hash.Add(bytes.data(), bytes.size());
+      MEGA_RETURN_IF_ERROR(writer.Append(bytes));
+    }
+    MEGA_RETURN_IF_ERROR(writer.Finish());
+    file.set_bytes(writer.file_bytes());
+    file.set_xxh64(hash.value());
+    return RenameInto(path);
+  };
+  const absl::Status status = write();
+  if (!status.ok()) {
+    unlink(TemporaryName(path).c_str());
+    rmdir(folder.c_str());  // only if nobody else has written there
+    return status;
+  }
+  return part;
+}
+
+}  // namespace mega::checkpoint

@@ -1,0 +1,63 @@
+// Saves a rank's share of a checkpoint in the background.
+// Save copies the values (the snapshot is all that training waits for) and returns; a thread writes
+// one safetensors file under a temporary name, syncs, renames, and hands the part to `done`. One
+// save at a time: the next waits for the one before. A failure leaves no file and is the caller's
+// to report; the writer goes on working.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "base/mutex.h"
+#include "mega/v1/checkpoint.pb.h"
+#include "mega/v1/worker.pb.h"
+#include "worker/engine/checkpoint/named_slice.h"
+#include "worker/engine/tensor/pool.h"
+
+namespace mega::checkpoint {
+
+// Folder of one step: DIRECTORY/step-00000200.
+std::string StepFolder(const std::string& directory, int64_t step);
+
+class Writer {
+ public:
+  // Called on the writer's thread.
+  using Done = std::function<void(int64_t step, absl::StatusOr<v1::CheckpointPart> part)>;
+
+  // Files go to StepFolder(directory, step), named by attempt and rank.
+  Writer(std::string directory, v1::RankRef rank, Pool& pool, Done done);
+  ~Writer();  // finishes what is under way
+
+  // `share`: what this rank writes (shares.h). `state`: rank 0's, else nothing. Returns the seconds
+  // that the caller was held up.
+  double Save(int64_t step, std::span<const NamedSlice> share,
+              std::optional<v1::TrainerState> state);
+  // Until the last Save is done or failed. False when the time is over.
+  bool WaitIdle(absl::Duration timeout);
+
+ private:
+  struct Job {
+    int64_t step = 0;
+    std::vector<NamedSlice> slices;  // views into snapshot_
+    std::optional<v1::TrainerState> state;
+  };
+  void Run(std::stop_token stop);
+  absl::StatusOr<v1::CheckpointPart> Write(const Job& job) const;
+
+  const std::string directory_;
+  const v1::RankRef rank_;
+  Pool& pool_;
+  const Done done_;
+  Tensor snapshot_;  // kept between saves; the thread reads it while a job is there
+
+  Mutex mu_;
+  CondVar changed_;
+  std::optional<Job> job_ MEGA_GUARDED_BY(mu_);
+  std::jthread thread_;
+};
+
+}  // namespace mega::checkpoint
