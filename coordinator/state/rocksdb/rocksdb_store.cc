@@ -1,0 +1,252 @@
+#include "coordinator/state/rocksdb/rocksdb_store.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "coordinator/core/apply.h"
+#include "coordinator/state/rocksdb/keys.h"
+#include "rocksdb/db.h"
+#include "rocksdb/options.h"
+#include "rocksdb/write_batch.h"
+
+namespace mega::state {
+namespace {
+
+// Rises when an older release could not read what a newer one writes.
+constexpr std::string_view kFormatVersion = "1";
+
+absl::Status FromRocks(const rocksdb::Status& status, std::string_view what) {
+  if (status.ok()) return absl::OkStatus();
+  const std::string text = fmt::format("{}: {}", what, status.ToString());
+  if (status.IsCorruption()) return absl::DataLossError(text);
+  if (status.IsNotFound()) return absl::NotFoundError(text);
+  return absl::UnavailableError(text);
+}
+
+rocksdb::DBOptions MakeOptions(rocksdb::Env* env) {
+  rocksdb::DBOptions options;
+  if (env != nullptr) options.env = env;
+  options.create_if_missing = true;
+  options.create_missing_column_families = true;
+  options.paranoid_checks = true;
+  // A crash may tear the last record. Damage before it means that acknowledged data is gone, and
+  // that is said instead of opening an older state.
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  options.max_total_wal_size = 64 << 20;
+  options.max_open_files = 256;
+  options.keep_log_file_num = 3;
+  options.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  return options;
+}
+
+rocksdb::ColumnFamilyOptions MakeFamilyOptions() {
+  rocksdb::ColumnFamilyOptions options;
+  options.compression = rocksdb::kNoCompression;
+  options.write_buffer_size = 16 << 20;
+  return options;
+}
+
+template <typename Message>
+absl::Status Parse(const rocksdb::Slice& key, const rocksdb::Slice& value, Message* message) {
+  if (message->ParseFromArray(value.data(), static_cast<int>(value.size()))) {
+    return absl::OkStatus();
+  }
+  return DataLoss(
+      "the record under key {} of the state store is damaged; restore the state folder "
+      "from a backup, or start with an empty one",
+      key.ToString(/*hex=*/true));
+}
+
+void Add(rocksdb::WriteBatch& batch, rocksdb::ColumnFamilyHandle* family,
+         const v1::Mutation& mutation) {
+  using keys::Of;
+  switch (mutation.kind_case()) {
+    case v1::Mutation::kPutJob: {
+      const v1::Job& job = mutation.put_job();
+      batch.Put(family, Of(keys::kJob, job.uid()), job.SerializeAsString());
+      return;
+    }
+    case v1::Mutation::kPutNode: {
+      const v1::Node& node = mutation.put_node();
+      batch.Put(family, Of(keys::kNode, node.name()), node.SerializeAsString());
+      return;
+    }
+    case v1::Mutation::kDeleteNode:
+      batch.Delete(family, Of(keys::kNode, mutation.delete_node()));
+      return;
+    case v1::Mutation::kPutEvent: {
+      const v1::JobEvent& event = mutation.put_event();
+      batch.Put(family, Of(keys::kEvent, event.job_uid(), event.revision()),
+                event.SerializeAsString());
+      return;
+    }
+    case v1::Mutation::kDeleteEvent: {
+      const v1::JobEventKey& key = mutation.delete_event();
+      batch.Delete(family, Of(keys::kEvent, key.job_uid(), key.revision()));
+      return;
+    }
+    case v1::Mutation::kPutMeta:
+      batch.Put(family, std::string(keys::kMeta), mutation.put_meta().SerializeAsString());
+      return;
+    case v1::Mutation::kPutCommand: {
+      const v1::PendingCommand& pending = mutation.put_command();
+      batch.Put(family, Of(keys::kCommand, pending.node(), pending.command().seq()),
+                pending.SerializeAsString());
+      return;
+    }
+    case v1::Mutation::kDeleteCommand: {
+      const v1::PendingCommandKey& key = mutation.delete_command();
+      batch.Delete(family, Of(keys::kCommand, key.node(), key.seq()));
+      return;
+    }
+    case v1::Mutation::KIND_NOT_SET:
+      return;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::string& folder,
+                                                                 rocksdb::Env* env) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return ErrnoStatus(error.value(), fmt::format("state folder '{}'", folder));
+  std::unique_ptr<RocksDbStore> store(new RocksDbStore(folder));
+  const bool is_new = !std::filesystem::exists(folder + "/CURRENT");
+  const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
+      {rocksdb::kDefaultColumnFamilyName, MakeFamilyOptions()}, {"steps", MakeFamilyOptions()}};
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status =
+      rocksdb::DB::Open(MakeOptions(env), folder, families, &handles, &db);
+  if (status.IsIOError() && status.ToString().find("lock") != std::string::npos) {
+    return FailedPrecondition(
+        "state folder '{}' is in use by another coordinator; stop it, or give "
+        "this one another --state-dir ({})",
+        folder, status.ToString());
+  }
+  if (status.IsInvalidArgument()) {
+    return FailedPrecondition("state folder '{}' was written by a newer release: {}", folder,
+                              status.ToString());
+  }
+  MEGA_RETURN_IF_ERROR(FromRocks(status, fmt::format("opening state folder '{}'", folder)));
+  store->db_.reset(db);
+  store->state_ = handles[0];
+  store->steps_ = handles[1];
+  MEGA_RETURN_IF_ERROR(store->CheckFormat(is_new));
+  return store;
+}
+
+RocksDbStore::~RocksDbStore() {
+  if (db_ == nullptr) return;
+  db_->DestroyColumnFamilyHandle(state_);
+  db_->DestroyColumnFamilyHandle(steps_);
+}
+
+absl::Status RocksDbStore::CheckFormat(bool is_new) {
+  const std::string key(keys::kFormat);
+  std::string found;
+  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), state_, key, &found);
+  if (status.IsNotFound()) {
+    // A first start may have been cut short before the key was there; then there is nothing else.
+    std::unique_ptr<rocksdb::Iterator> any(db_->NewIterator(rocksdb::ReadOptions(), state_));
+    any->SeekToFirst();
+    if (!is_new && any->Valid()) {
+      return DataLoss(
+          "state folder '{}' holds data but no format version; it is not this "
+          "program's, or damaged",
+          folder_);
+    }
+    rocksdb::WriteOptions synced;
+    synced.sync = true;
+    return FromRocks(db_->Put(synced, state_, key, std::string(kFormatVersion)),
+                     fmt::format("writing to state folder '{}'", folder_));
+  }
+  MEGA_RETURN_IF_ERROR(FromRocks(status, fmt::format("reading state folder '{}'", folder_)));
+  if (found == kFormatVersion) return absl::OkStatus();
+  return FailedPrecondition(
+      "state folder '{}' has format '{}', and this release reads '{}'; start "
+      "the release that wrote it, or use another --state-dir",
+      folder_, found, kFormatVersion);
+}
+
+absl::StatusOr<core::State> RocksDbStore::Load() const {
+  core::State state;
+  std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions(), state_));
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    const rocksdb::Slice key = it->key();
+    if (key == rocksdb::Slice(keys::kFormat.data(), keys::kFormat.size())) continue;
+    v1::Mutation mutation;
+    switch (key[0]) {
+      case 'm':
+        MEGA_RETURN_IF_ERROR(Parse(key, it->value(), mutation.mutable_put_meta()));
+        break;
+      case keys::kJob:
+        MEGA_RETURN_IF_ERROR(Parse(key, it->value(), mutation.mutable_put_job()));
+        break;
+      case keys::kNode:
+        MEGA_RETURN_IF_ERROR(Parse(key, it->value(), mutation.mutable_put_node()));
+        break;
+      case keys::kEvent:
+        MEGA_RETURN_IF_ERROR(Parse(key, it->value(), mutation.mutable_put_event()));
+        break;
+      case keys::kCommand:
+        MEGA_RETURN_IF_ERROR(Parse(key, it->value(), mutation.mutable_put_command()));
+        break;
+      default:
+        return FailedPrecondition(
+            "state folder '{}' holds a record of an unknown kind under key "
+            "{}; a newer release wrote it",
+            folder_, key.ToString(/*hex=*/true));
+    }
+    core::Apply(state, mutation);
+  }
+  MEGA_RETURN_IF_ERROR(FromRocks(it->status(), fmt::format("reading state folder '{}'", folder_)));
+  return state;
+}
+
+absl::Status RocksDbStore::Commit(std::span<const v1::Mutation> mutations) {
+  if (has_failed_) {
+    return FailedPrecondition(
+        "an earlier write to state folder '{}' failed; restart to continue "
+        "from what is on the disk",
+        folder_);
+  }
+  rocksdb::WriteBatch batch;
+  for (const v1::Mutation& mutation : mutations) Add(batch, state_, mutation);
+  rocksdb::WriteOptions synced;
+  synced.sync = true;
+  const absl::Status status =
+      FromRocks(db_->Write(synced, &batch), fmt::format("writing to state folder '{}'", folder_));
+  if (!status.ok()) has_failed_ = true;
+  return status;
+}
+
+absl::Status RocksDbStore::AppendSteps(std::span<const v1::StepReport> reports) {
+  rocksdb::WriteBatch batch;
+  for (const v1::StepReport& report : reports) {
+    batch.Put(steps_, keys::Of(keys::kStep, report.job_uid(), report.step()),
+              report.SerializeAsString());
+  }
+  return FromRocks(db_->Write(rocksdb::WriteOptions(), &batch),
+                   fmt::format("writing steps to state folder '{}'", folder_));
+}
+
+absl::StatusOr<std::vector<v1::StepReport>> RocksDbStore::ReadSteps(const std::string& job_uid,
+                                                                    int64_t from_step,
+                                                                    int64_t limit) const {
+  std::vector<v1::StepReport> reports;
+  const std::string prefix = keys::Of(keys::kStep, job_uid);
+  std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions(), steps_));
+  it->Seek(keys::Of(keys::kStep, job_uid, std::max<int64_t>(from_step, 0)));
+  for (; it->Valid() && it->key().starts_with(prefix) && std::ssize(reports) < limit; it->Next()) {
+    MEGA_RETURN_IF_ERROR(Parse(it->key(), it->value(), &reports.emplace_back()));
+  }
+  MEGA_RETURN_IF_ERROR(
+      FromRocks(it->status(), fmt::format("reading steps from state folder '{}'", folder_)));
+  return reports;
+}
+
+}  // namespace mega::state
