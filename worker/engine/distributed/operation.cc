@@ -29,6 +29,7 @@ Operation::Operation(const Group& group, Link& link, const OperationSpec& spec, 
       spec_(spec),
       sequence_(sequence),
       state_(std::move(state)),
+      headers_in_(group.size()),
       header_sends_(group.size()),
       header_recvs_(group.size()),
       entered_(group.size(), false) {
@@ -49,7 +50,6 @@ void Operation::Start(Scratch& scratch) {
   header_out_.resize(sizeof(header_) + payload);
   std::memcpy(header_out_.data(), &header_, sizeof(header_));
   if (payload > 0) std::memcpy(header_out_.data() + sizeof(header_), spec_.in.data(), payload);
-  headers_in_.resize(group_.size());
   for (int i = 0; i < group_.size(); ++i) {
     if (!is_peer(i) || (two_sided() && i != spec_.peer)) continue;
     if (spec_.kind != OperationKind::kRecv) {
@@ -233,7 +233,9 @@ bool Operation::Pump(Lane& lane, bool sending) {
   while (lane.ended < lane.started) {
     const Message& message = lane.messages[lane.ended];
     if (message.transfer.active) break;
-    if (!Ended(message.peer, message.transfer, message.bytes.size())) return moved;
+    const Transfer& transfer = message.transfer;
+    const int64_t due = static_cast<int64_t>(message.bytes.size());
+    if (!Ended(message.peer, transfer, sending ? transfer.bytes : due)) return moved;
     ++lane.ended;
     moved = true;
   }

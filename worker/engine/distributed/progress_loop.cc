@@ -16,7 +16,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr auto kIdleNap = milliseconds(20);  // no work: still notices a lost peer
+constexpr auto kIdleNap = milliseconds(5);  // no work: still notices a lost peer
 // With somebody waiting, yield this long before the first nap.
 constexpr auto kYieldFor = microseconds(100);
 constexpr auto kFirstNap = microseconds(20);

@@ -6,6 +6,12 @@
 
 namespace mega::distributed {
 
-inline std::vector<std::string> Backends() { return {"inproc"}; }
+inline std::vector<std::string> Backends() {
+#ifdef MEGA_TEST_UCX
+  return {"inproc", "ucx"};
+#else
+  return {"inproc"};
+#endif
+}
 
 }  // namespace mega::distributed

@@ -1,4 +1,5 @@
 #include "tests/worker/engine/distributed/ranks.h"
+#include "worker/engine/distributed/ucx.h"
 
 namespace mega::distributed {
 namespace {
@@ -12,9 +13,31 @@ class InprocWorld : public World {
   InprocHub hub_;
 };
 
+// The transports of processes, all in this one.
+class UcxWorld : public World {
+ public:
+  explicit UcxWorld(int64_t n) {
+    std::vector<v1::RankAddress> addresses(n);
+    for (int64_t rank = 0; rank < n; ++rank) {
+      auto transport =
+          UcxTransport::Create({.rank = rank, .job = "test", .attempt = 1, .epoch = 1});
+      MEGA_CHECK_OK(transport);
+      addresses[rank].set_rank(rank);
+      addresses[rank].set_address((*transport)->address());
+      transports_.push_back(*std::move(transport));
+    }
+    InThreads(n, [&](int64_t rank) { MEGA_CHECK_OK(transports_[rank]->Connect(addresses)); });
+  }
+  Transport& transport(int64_t rank) override { return *transports_[rank]; }
+
+ private:
+  std::vector<std::unique_ptr<UcxTransport>> transports_;
+};
+
 }  // namespace
 
 std::unique_ptr<World> World::Make(const std::string& backend, int64_t n) {
+  if (backend == "ucx") return std::make_unique<UcxWorld>(n);
   MEGA_CHECK_EQ(backend, "inproc");
   return std::make_unique<InprocWorld>(n);
 }

@@ -1,0 +1,59 @@
+// Ranks as processes, over UCX: shared memory on one host, TCP between hosts. One UCX worker per
+// transport, used by the loop's thread alone.
+//   transport = UcxTransport::Create({.rank = 3, .job = uid, .attempt = 1, .epoch = 7})
+//   publish transport->address(), collect those of the peers, then
+//   transport->Connect(addresses)          // hands shake: job, attempt and epoch must agree
+//   data = transport->MakeCommunicator({.name = "data", .ranks = {…}})
+// A peer whose process ends fails the operations that wait for it within a second.
+// Which of UCX's ways are used is decided here; no environment variable is needed.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+
+#include "mega/v1/worker.pb.h"
+#include "worker/engine/distributed/progress_loop.h"
+#include "worker/engine/distributed/transport.h"
+
+namespace mega::distributed {
+
+class UcxConnections;  // ucx/
+
+class UcxTransport : public Transport {
+ public:
+  struct Options {
+    int64_t rank = 0;
+    std::string job;  // uid
+    int64_t attempt = 0;
+    int64_t epoch = 0;
+    absl::Duration connect_timeout = absl::Seconds(60);
+  };
+
+  // UNAVAILABLE with UCX's reason; FAILED_PRECONDITION in a build without UCX.
+  static absl::StatusOr<std::unique_ptr<UcxTransport>> Create(const Options& options);
+  ~UcxTransport() override;  // says farewell, at most a second; its communicators have gone
+
+  int64_t rank() const override { return options_.rank; }
+  // Opaque bytes, valid in this attempt only.
+  const std::string& address() const { return address_; }
+  // Once. Every rank of every group this rank is in; its own entry is ignored. Returns when all
+  // have answered. FAILED_PRECONDITION names a peer of another job, attempt or epoch,
+  // DEADLINE_EXCEEDED those that did not answer.
+  absl::Status Connect(std::span<const v1::RankAddress> peers);
+
+  absl::StatusOr<std::unique_ptr<Communicator>> MakeCommunicator(
+      const CommunicatorOptions& options) override;
+
+ private:
+  explicit UcxTransport(const Options& options);
+
+  const Options options_;
+  std::string address_;
+  std::set<uint32_t> group_ids_;
+  ProgressLoop loop_;
+  std::unique_ptr<UcxConnections> link_;  // lives and dies on the loop's thread
+};
+
+}  // namespace mega::distributed

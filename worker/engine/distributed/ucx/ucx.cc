@@ -1,0 +1,175 @@
+#include "worker/engine/distributed/ucx.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+
+#include "base/check.h"
+#include "worker/engine/distributed/link_communicator.h"
+#include "worker/engine/distributed/ucx/ucx_connections.h"
+
+namespace mega::distributed {
+namespace {
+
+// In front of UCX's own address, and what ranks tell each other when they connect.
+struct Identity {
+  std::array<char, 8> magic{'m', 'e', 'g', 'a', 'u', 'c', 'x', '1'};
+  uint64_t job = 0;  // hash of the uid
+  int64_t attempt = 0;
+  int64_t epoch = 0;
+  int64_t rank = 0;
+};
+static_assert(sizeof(Identity) == 40);
+
+uint64_t Hash(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return hash;
+}
+
+Identity IdentityOf(const UcxTransport::Options& options, int64_t rank) {
+  return {
+      .job = Hash(options.job), .attempt = options.attempt, .epoch = options.epoch, .rank = rank};
+}
+
+// Goes into the header of every operation.
+uint64_t AttemptHash(const UcxTransport::Options& options) {
+  return Hash(fmt::format("{}/{}/{}", options.job, options.attempt, options.epoch));
+}
+
+absl::Status CheckIdentity(const UcxTransport::Options& mine, int64_t rank,
+                           const Identity& theirs) {
+  const Identity expected = IdentityOf(mine, rank);
+  if (theirs.magic != expected.magic)
+    return FailedPrecondition("rank {} speaks another version of the protocol than rank {}", rank,
+                              mine.rank);
+  if (theirs.job != expected.job)
+    return FailedPrecondition("the peer at the address of rank {} belongs to another job than {}",
+                              rank, mine.job);
+  if (theirs.attempt != expected.attempt || theirs.epoch != expected.epoch)
+    return FailedPrecondition(
+        "the peer at the address of rank {} is of attempt {}, epoch {}; this is attempt {}, epoch "
+        "{}: it is stale and refused",
+        rank, theirs.attempt, theirs.epoch, mine.attempt, mine.epoch);
+  if (theirs.rank != rank)
+    return FailedPrecondition("the address of rank {} belongs to rank {}", rank, theirs.rank);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+UcxTransport::UcxTransport(const Options& options) : options_(options), loop_("mega-ucx") {}
+
+absl::StatusOr<std::unique_ptr<UcxTransport>> UcxTransport::Create(const Options& options) {
+  std::unique_ptr<UcxTransport> transport(new UcxTransport(options));
+  absl::StatusOr<std::string> address;
+  transport->loop_.Run([&] {
+    transport->link_ = std::make_unique<UcxConnections>(options.rank);
+    const absl::Status opened = transport->link_->Open();
+    address = opened.ok() ? transport->link_->Address() : opened;
+    if (address.ok()) transport->loop_.Add(transport->link_.get());
+  });
+  MEGA_RETURN_IF_ERROR(address.status());
+  const Identity identity = IdentityOf(options, options.rank);
+  transport->address_.assign(reinterpret_cast<const char*>(&identity), sizeof(identity));
+  transport->address_ += *address;
+  return transport;
+}
+
+UcxTransport::~UcxTransport() {
+  loop_.Run([this] {
+    loop_.Remove(link_.get());
+    link_.reset();
+  });
+}
+
+absl::Status UcxTransport::Connect(std::span<const v1::RankAddress> peers) {
+  struct Hello {
+    int64_t rank;
+    Identity theirs;
+    Transfer send, receive;
+  };
+  std::deque<Hello> hellos;  // stable addresses
+  for (const v1::RankAddress& peer : peers) {
+    if (peer.rank() == options_.rank) continue;
+    Hello& hello = hellos.emplace_back();
+    hello.rank = peer.rank();
+    if (peer.address().size() <= sizeof(Identity))
+      return InvalidArgument("the address of rank {} has {} bytes; it was not made by a transport",
+                             peer.rank(), peer.address().size());
+    std::memcpy(&hello.theirs, peer.address().data(), sizeof(Identity));
+    MEGA_RETURN_IF_ERROR(CheckIdentity(options_, peer.rank(), hello.theirs));
+  }
+
+  // One by one on the loop's thread; between two rounds it moves messages.
+  const Identity mine = IdentityOf(options_, options_.rank);
+  absl::Status status;
+  const auto tag = [](int64_t sender) {
+    return MakeTag(kHelloGroup, sender, Channel::kHeader, 0, 0);
+  };
+  loop_.Run([&] {
+    auto address = peers.begin();
+    for (Hello& hello : hellos) {
+      while (address->rank() == options_.rank) ++address;
+      status = link_->Dial(hello.rank, address++->address().substr(sizeof(Identity)));
+      if (!status.ok()) return;
+      link_->Recv(hello.rank, tag(hello.rank), std::as_writable_bytes(std::span(&hello.theirs, 1)),
+                  hello.receive);
+      link_->Send(hello.rank, tag(options_.rank), std::as_bytes(std::span(&mine, 1)), hello.send);
+    }
+  });
+
+  const absl::Time deadline = absl::Now() + options_.connect_timeout;
+  std::vector<int64_t> missing;
+  for (bool done = false; !done && status.ok();) {
+    loop_.Run([&] {
+      missing.clear();
+      for (const Hello& hello : hellos) {
+        const absl::Status lost = link_->PeerStatus(hello.rank);
+        if (!lost.ok())
+          status = Unavailable("rank {} was lost while connecting: {}", hello.rank,
+                               std::string(lost.message()));
+        if (hello.send.active || hello.receive.active) missing.push_back(hello.rank);
+      }
+    });
+    done = missing.empty();
+    if (!done && absl::Now() > deadline)
+      status = absl::DeadlineExceededError(
+          fmt::format("{} did not answer within {}; is it running, and can hosts reach each other?",
+                      NameRanks(missing), absl::FormatDuration(options_.connect_timeout)));
+    if (!done && status.ok()) absl::SleepFor(absl::Microseconds(200));
+  }
+  for (const Hello& hello : hellos) {
+    if (!status.ok()) break;
+    if (!hello.receive.status.ok())
+      status = Annotate(hello.receive.status, fmt::format("the greeting of rank {}", hello.rank));
+    else
+      status = CheckIdentity(options_, hello.rank, hello.theirs);
+  }
+  if (status.ok()) return status;
+  // The greetings live here: no connection may still write to them.
+  loop_.Run([&] {
+    std::vector<int64_t> ranks;
+    for (Hello& hello : hellos) {
+      if (hello.receive.active) link_->Cancel(hello.receive);
+      ranks.push_back(hello.rank);
+    }
+    link_->Disconnect(ranks);
+    const absl::Time until = absl::Now() + absl::Seconds(1);
+    const auto active = [](const Hello& h) { return h.send.active || h.receive.active; };
+    while (std::ranges::any_of(hellos, active) && absl::Now() < until) link_->Progress();
+  });
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> UcxTransport::MakeCommunicator(
+    const CommunicatorOptions& options) {
+  MEGA_ASSIGN_OR_RETURN(Group group, MakeGroup(options, options_.rank, AttemptHash(options_)));
+  if (!group_ids_.insert(group.id).second)
+    return InvalidArgument(
+        "group name {} clashes with an earlier one of this transport; choose another",
+        options.name);
+  return std::make_unique<LinkCommunicator>(std::move(group), options.timeout, *link_, loop_);
+}
+
+}  // namespace mega::distributed
