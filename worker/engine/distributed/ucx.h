@@ -1,6 +1,6 @@
 // Ranks as processes, over UCX: shared memory on one host, TCP between hosts. One UCX worker per
 // transport, used by the loop's thread alone.
-//   transport = UcxTransport::Create({.rank = 3, .job = uid, .attempt = 1, .epoch = 7})
+//   transport = UcxTransport::Create(rank_ref)
 //   publish transport->address(), collect those of the peers, then
 //   transport->Connect(addresses)          // hands shake: job, attempt and epoch must agree
 //   data = transport->MakeCommunicator({.name = "data", .ranks = {…}})
@@ -10,7 +10,6 @@
 
 #include <memory>
 #include <set>
-#include <span>
 #include <string>
 
 #include "mega/v1/worker.pb.h"
@@ -23,33 +22,27 @@ class UcxConnections;  // ucx/
 
 class UcxTransport : public Transport {
  public:
-  struct Options {
-    int64_t rank = 0;
-    std::string job;  // uid
-    int64_t attempt = 0;
-    int64_t epoch = 0;
-    absl::Duration connect_timeout = absl::Seconds(60);
-  };
-
-  // UNAVAILABLE with UCX's reason; FAILED_PRECONDITION in a build without UCX.
-  static absl::StatusOr<std::unique_ptr<UcxTransport>> Create(const Options& options);
+  // For this rank of this attempt. UNAVAILABLE with UCX's reason; FAILED_PRECONDITION in a build
+  // without UCX.
+  static absl::StatusOr<std::unique_ptr<UcxTransport>> Create(const v1::RankRef& self);
   ~UcxTransport() override;  // says farewell, at most a second; its communicators have gone
 
-  int64_t rank() const override { return options_.rank; }
+  int64_t rank() const override { return self_.rank(); }
   // Opaque bytes, valid in this attempt only.
   const std::string& address() const { return address_; }
   // Once. Every rank of every group this rank is in; its own entry is ignored. Returns when all
   // have answered. FAILED_PRECONDITION names a peer of another job, attempt or epoch,
   // DEADLINE_EXCEEDED those that did not answer.
-  absl::Status Connect(std::span<const v1::RankAddress> peers);
+  absl::Status Connect(const google::protobuf::RepeatedPtrField<v1::RankAddress>& peers,
+                       absl::Duration timeout = absl::Seconds(60));
 
   absl::StatusOr<std::unique_ptr<Communicator>> MakeCommunicator(
       const CommunicatorOptions& options) override;
 
  private:
-  explicit UcxTransport(const Options& options);
+  explicit UcxTransport(const v1::RankRef& self);
 
-  const Options options_;
+  const v1::RankRef self_;
   std::string address_;
   std::set<uint32_t> group_ids_;
   ProgressLoop loop_;

@@ -17,13 +17,15 @@ class InprocWorld : public World {
 class UcxWorld : public World {
  public:
   explicit UcxWorld(int64_t n) {
-    std::vector<v1::RankAddress> addresses(n);
+    google::protobuf::RepeatedPtrField<v1::RankAddress> addresses;
     for (int64_t rank = 0; rank < n; ++rank) {
-      auto transport =
-          UcxTransport::Create({.rank = rank, .job = "test", .attempt = 1, .epoch = 1});
+      v1::RankRef self;
+      self.set_rank(rank);
+      auto transport = UcxTransport::Create(self);
       MEGA_CHECK_OK(transport);
-      addresses[rank].set_rank(rank);
-      addresses[rank].set_address((*transport)->address());
+      v1::RankAddress& address = *addresses.Add();
+      address.set_rank(rank);
+      address.set_address((*transport)->address());
       transports_.push_back(*std::move(transport));
     }
     InThreads(n, [&](int64_t rank) { MEGA_CHECK_OK(transports_[rank]->Connect(addresses)); });

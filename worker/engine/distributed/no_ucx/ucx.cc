@@ -5,16 +5,17 @@ namespace mega::distributed {
 
 class UcxConnections {};
 
-UcxTransport::UcxTransport(const Options& options) : options_(options), loop_("mega-ucx") {}
+UcxTransport::UcxTransport(const v1::RankRef& self) : self_(self), loop_("mega-ucx") {}
 UcxTransport::~UcxTransport() = default;
 
-absl::StatusOr<std::unique_ptr<UcxTransport>> UcxTransport::Create(const Options&) {
+absl::StatusOr<std::unique_ptr<UcxTransport>> UcxTransport::Create(const v1::RankRef&) {
   return FailedPrecondition(
       "this build has no UCX, which ranks in processes of their own talk over; configure with "
       "-DMEGA_UCX=ON and libucx-dev installed");
 }
 
-absl::Status UcxTransport::Connect(std::span<const v1::RankAddress>) {
+absl::Status UcxTransport::Connect(const google::protobuf::RepeatedPtrField<v1::RankAddress>&,
+                                   absl::Duration) {
   return FailedPrecondition("this build has no UCX");
 }
 

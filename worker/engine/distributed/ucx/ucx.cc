@@ -27,30 +27,31 @@ uint64_t Hash(std::string_view text) {
   return hash;
 }
 
-Identity IdentityOf(const UcxTransport::Options& options, int64_t rank) {
-  return {
-      .job = Hash(options.job), .attempt = options.attempt, .epoch = options.epoch, .rank = rank};
+Identity IdentityOf(const v1::RankRef& attempt, int64_t rank) {
+  return {.job = Hash(attempt.job_uid()),
+          .attempt = attempt.attempt(),
+          .epoch = attempt.epoch(),
+          .rank = rank};
 }
 
 // Goes into the header of every operation.
-uint64_t AttemptHash(const UcxTransport::Options& options) {
-  return Hash(fmt::format("{}/{}/{}", options.job, options.attempt, options.epoch));
+uint64_t AttemptHash(const v1::RankRef& self) {
+  return Hash(fmt::format("{}/{}/{}", self.job_uid(), self.attempt(), self.epoch()));
 }
 
-absl::Status CheckIdentity(const UcxTransport::Options& mine, int64_t rank,
-                           const Identity& theirs) {
+absl::Status CheckIdentity(const v1::RankRef& mine, int64_t rank, const Identity& theirs) {
   const Identity expected = IdentityOf(mine, rank);
   if (theirs.magic != expected.magic)
     return FailedPrecondition("rank {} speaks another version of the protocol than rank {}", rank,
-                              mine.rank);
+                              mine.rank());
   if (theirs.job != expected.job)
     return FailedPrecondition("the peer at the address of rank {} belongs to another job than {}",
-                              rank, mine.job);
+                              rank, mine.job_uid());
   if (theirs.attempt != expected.attempt || theirs.epoch != expected.epoch)
     return FailedPrecondition(
         "the peer at the address of rank {} is of attempt {}, epoch {}; this is attempt {}, epoch "
         "{}: it is stale and refused",
-        rank, theirs.attempt, theirs.epoch, mine.attempt, mine.epoch);
+        rank, theirs.attempt, theirs.epoch, mine.attempt(), mine.epoch());
   if (theirs.rank != rank)
     return FailedPrecondition("the address of rank {} belongs to rank {}", rank, theirs.rank);
   return absl::OkStatus();
@@ -58,19 +59,19 @@ absl::Status CheckIdentity(const UcxTransport::Options& mine, int64_t rank,
 
 }  // namespace
 
-UcxTransport::UcxTransport(const Options& options) : options_(options), loop_("mega-ucx") {}
+UcxTransport::UcxTransport(const v1::RankRef& self) : self_(self), loop_("mega-ucx") {}
 
-absl::StatusOr<std::unique_ptr<UcxTransport>> UcxTransport::Create(const Options& options) {
-  std::unique_ptr<UcxTransport> transport(new UcxTransport(options));
+absl::StatusOr<std::unique_ptr<UcxTransport>> UcxTransport::Create(const v1::RankRef& self) {
+  std::unique_ptr<UcxTransport> transport(new UcxTransport(self));
   absl::StatusOr<std::string> address;
   transport->loop_.Run([&] {
-    transport->link_ = std::make_unique<UcxConnections>(options.rank);
+    transport->link_ = std::make_unique<UcxConnections>(self.rank());
     const absl::Status opened = transport->link_->Open();
     address = opened.ok() ? transport->link_->Address() : opened;
     if (address.ok()) transport->loop_.Add(transport->link_.get());
   });
   MEGA_RETURN_IF_ERROR(address.status());
-  const Identity identity = IdentityOf(options, options.rank);
+  const Identity identity = IdentityOf(self, self.rank());
   transport->address_.assign(reinterpret_cast<const char*>(&identity), sizeof(identity));
   transport->address_ += *address;
   return transport;
@@ -83,7 +84,8 @@ UcxTransport::~UcxTransport() {
   });
 }
 
-absl::Status UcxTransport::Connect(std::span<const v1::RankAddress> peers) {
+absl::Status UcxTransport::Connect(const google::protobuf::RepeatedPtrField<v1::RankAddress>& peers,
+                                   absl::Duration timeout) {
   struct Hello {
     int64_t rank;
     Identity theirs;
@@ -91,18 +93,18 @@ absl::Status UcxTransport::Connect(std::span<const v1::RankAddress> peers) {
   };
   std::deque<Hello> hellos;  // stable addresses
   for (const v1::RankAddress& peer : peers) {
-    if (peer.rank() == options_.rank) continue;
+    if (peer.rank() == self_.rank()) continue;
     Hello& hello = hellos.emplace_back();
     hello.rank = peer.rank();
     if (peer.address().size() <= sizeof(Identity))
       return InvalidArgument("the address of rank {} has {} bytes; it was not made by a transport",
                              peer.rank(), peer.address().size());
     std::memcpy(&hello.theirs, peer.address().data(), sizeof(Identity));
-    MEGA_RETURN_IF_ERROR(CheckIdentity(options_, peer.rank(), hello.theirs));
+    MEGA_RETURN_IF_ERROR(CheckIdentity(self_, peer.rank(), hello.theirs));
   }
 
   // One by one on the loop's thread; between two rounds it moves messages.
-  const Identity mine = IdentityOf(options_, options_.rank);
+  const Identity mine = IdentityOf(self_, self_.rank());
   absl::Status status;
   const auto tag = [](int64_t sender) {
     return MakeTag(kHelloGroup, sender, Channel::kHeader, 0, 0);
@@ -110,16 +112,16 @@ absl::Status UcxTransport::Connect(std::span<const v1::RankAddress> peers) {
   loop_.Run([&] {
     auto address = peers.begin();
     for (Hello& hello : hellos) {
-      while (address->rank() == options_.rank) ++address;
+      while (address->rank() == self_.rank()) ++address;
       status = link_->Dial(hello.rank, address++->address().substr(sizeof(Identity)));
       if (!status.ok()) return;
       link_->Recv(hello.rank, tag(hello.rank), std::as_writable_bytes(std::span(&hello.theirs, 1)),
                   hello.receive);
-      link_->Send(hello.rank, tag(options_.rank), std::as_bytes(std::span(&mine, 1)), hello.send);
+      link_->Send(hello.rank, tag(self_.rank()), std::as_bytes(std::span(&mine, 1)), hello.send);
     }
   });
 
-  const absl::Time deadline = absl::Now() + options_.connect_timeout;
+  const absl::Time deadline = absl::Now() + timeout;
   std::vector<int64_t> missing;
   for (bool done = false; !done && status.ok();) {
     loop_.Run([&] {
@@ -136,7 +138,7 @@ absl::Status UcxTransport::Connect(std::span<const v1::RankAddress> peers) {
     if (!done && absl::Now() > deadline)
       status = absl::DeadlineExceededError(
           fmt::format("{} did not answer within {}; is it running, and can hosts reach each other?",
-                      NameRanks(missing), absl::FormatDuration(options_.connect_timeout)));
+                      NameRanks(missing), absl::FormatDuration(timeout)));
     if (!done && status.ok()) absl::SleepFor(absl::Microseconds(200));
   }
   for (const Hello& hello : hellos) {
@@ -144,7 +146,7 @@ absl::Status UcxTransport::Connect(std::span<const v1::RankAddress> peers) {
     if (!hello.receive.status.ok())
       status = Annotate(hello.receive.status, fmt::format("the greeting of rank {}", hello.rank));
     else
-      status = CheckIdentity(options_, hello.rank, hello.theirs);
+      status = CheckIdentity(self_, hello.rank, hello.theirs);
   }
   if (status.ok()) return status;
   // The greetings live here: no connection may still write to them.
@@ -164,7 +166,7 @@ absl::Status UcxTransport::Connect(std::span<const v1::RankAddress> peers) {
 
 absl::StatusOr<std::unique_ptr<Communicator>> UcxTransport::MakeCommunicator(
     const CommunicatorOptions& options) {
-  MEGA_ASSIGN_OR_RETURN(Group group, MakeGroup(options, options_.rank, AttemptHash(options_)));
+  MEGA_ASSIGN_OR_RETURN(Group group, MakeGroup(options, self_.rank(), AttemptHash(self_)));
   if (!group_ids_.insert(group.id).second)
     return InvalidArgument(
         "group name {} clashes with an earlier one of this transport; choose another",
