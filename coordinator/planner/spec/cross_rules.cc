@@ -1,6 +1,7 @@
 #include "coordinator/planner/spec/cross_rules.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "coordinator/planner/spec/keys.h"
@@ -57,6 +58,19 @@ class Rules {
       Add("training.micro_batch_size",
           "is {} but training.global_batch_size is {}; choose at most {}",
           training.micro_batch_size(), training.global_batch_size(), training.global_batch_size());
+    // Samples and tokens are counted in 64 bits all the way.
+    constexpr double kMostTokens = 1e18;
+    if (!training.has_steps() || !Sound("training.steps") || !Sound("training.global_batch_size") ||
+        !Sound("data.seq_length"))
+      return;
+    const double step_tokens =
+        static_cast<double>(training.global_batch_size()) * spec_.data().seq_length();
+    if (step_tokens > 0 && training.steps() * step_tokens > kMostTokens)
+      Add("training.steps",
+          "is {}, which makes {:.1e} tokens with training.global_batch_size {} and data.seq_length "
+          "{}; choose at most {:.0f}",
+          training.steps(), training.steps() * step_tokens, training.global_batch_size(),
+          spec_.data().seq_length(), std::floor(kMostTokens / step_tokens));
   }
 
   void CheckRates() {

@@ -9,7 +9,7 @@
 namespace mega::spec {
 
 //   exactly one of training.steps and training.tokens
-//   training.micro_batch_size ≤ training.global_batch_size
+//   training.micro_batch_size ≤ training.global_batch_size; at most 10^18 tokens in the whole job
 //   optimizer.min_lr ≤ optimizer.lr; optimizer.warmup_steps ≤ steps
 //   model.num_layers, hidden_size, num_attention_heads given, unless model.hf gives them
 //   model.num_query_groups divides num_attention_heads; heads divide hidden_size or head_dim given;

@@ -312,12 +312,13 @@ absl::Status IndexedWriter::Finish() {
   MEGA_RETURN_IF_ERROR(index_.Write(header));
   MEGA_RETURN_IF_ERROR(
       index_.Write({reinterpret_cast<const char*>(lengths_.data()), lengths_.size() * 4}));
+  std::vector<int64_t> offsets;
+  offsets.reserve(lengths_.size());
   int64_t offset = 0;
-  for (int32_t length : lengths_) {
-    Store(buffer_, offset);
-    offset += length * SizeOf(type_);
-  }
-  MEGA_RETURN_IF_ERROR(Flush());
+  for (int32_t length : lengths_)
+    offsets.push_back(std::exchange(offset, offset + length * SizeOf(type_)));
+  MEGA_RETURN_IF_ERROR(
+      index_.Write({reinterpret_cast<const char*>(offsets.data()), offsets.size() * 8}));
   MEGA_RETURN_IF_ERROR(
       index_.Write({reinterpret_cast<const char*>(documents_.data()), documents_.size() * 8}));
   MEGA_RETURN_IF_ERROR(index_.Sync());

@@ -182,6 +182,14 @@ INSTANTIATE_TEST_SUITE_P(
                 [](v1::JobSpec& s) { s.mutable_training()->set_micro_batch_size(64); },
                 "training.micro_batch_size is 64 but training.global_batch_size is 12; choose at "
                 "most 12"},
+        BadCase{"MoreTokensThanCanBeCounted",
+                [](v1::JobSpec& s) {
+                  s.mutable_training()->set_steps(1'000'000'000'000);
+                  s.mutable_training()->set_global_batch_size(16777216);
+                },
+                "training.steps is 1000000000000, which makes 5.4e+20 tokens with "
+                "training.global_batch_size 16777216 and data.seq_length 32; choose at most "
+                "1862645149"},
         BadCase{"MinRateAboveRate", [](v1::JobSpec& s) { s.mutable_optimizer()->set_min_lr(0.5); },
                 "optimizer.min_lr is 0.5 but optimizer.lr is 0.001; choose at most 0.001"},
         BadCase{"WarmupAboveSteps",
