@@ -1,0 +1,31 @@
+#include "worker/daemon/channel.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+
+namespace mega::daemon {
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+  // Pings only reap dead sockets; liveness is the heartbeat.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // A shared subchannel would share its connection and its back-off.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // How long one attempt to connect may take; the time between attempts is ours.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+absl::Duration Backoff::Next() {
+  const absl::Duration span = span_;
+  span_ = std::min(2 * span_, kLongest);
+  return span * std::uniform_real_distribution<double>(0.5, 1.0)(random_);
+}
+
+}  // namespace mega::daemon

@@ -1,0 +1,356 @@
+#include "worker/daemon/daemon.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "worker/daemon/checkpoint_removal.h"
+#include "worker/daemon/devices.h"
+#include "worker/daemon/leftovers.h"
+#include "worker/daemon/listen_address.h"
+#include "worker/daemon/node_probe.h"
+#include "worker/daemon/run_paths.h"
+
+namespace mega::daemon {
+namespace {
+
+constexpr absl::Duration kEngineAnswers = absl::Seconds(10);
+constexpr absl::Duration kLeftoversDie = absl::Seconds(5);
+constexpr absl::Duration kSampleInterval = absl::Seconds(1);
+constexpr absl::Duration kProbeInterval = absl::Seconds(5);
+constexpr absl::Duration kPersistRetry = absl::Seconds(1);
+constexpr absl::Duration kSkew = absl::Seconds(1);
+constexpr absl::Duration kUsualLease = absl::Seconds(10);
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(Options options, const Clock& clock) {
+  std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), clock));
+  MEGA_RETURN_IF_ERROR(daemon->Init());
+  return daemon;
+}
+
+// ---- putting together, taking apart
+
+absl::Status Daemon::Init() {
+  MEGA_ASSIGN_OR_RETURN(state_dir_, StateDir::Open(options_.state_dir));
+  MEGA_ASSIGN_OR_RETURN(devices_, CpuDevices(options_.devices));
+  MEGA_ASSIGN_OR_RETURN(const EngineVersion engine,
+                        AskEngineVersion(options_.engine, kEngineAnswers));
+  MEGA_ASSIGN_OR_RETURN(trainer_, TrainerService::Start(TrainerCallbacks()));
+  MEGA_RETURN_IF_ERROR(TakeOverState(engine));
+  MEGA_ASSIGN_OR_RETURN(exporter_, Exporter::Start(options_.metrics_listen, options_.node));
+  node_.set_metrics_address(AdvertisedAddress(options_.metrics_listen, exporter_->port()));
+  fatal_event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fatal_event_) return ErrnoStatus(errno, "eventfd");
+  BuildParts();
+  MEGA_RETURN_IF_ERROR(ServeWitness());
+  session_->Start();
+  loop_.Post([this] { Sample(); });
+  chores_.Post([this] { ProbeNodeLater(); });
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::TakeOverState(const EngineVersion& engine) {
+  MEGA_ASSIGN_OR_RETURN(v1::WorkerRecord record, state_dir_->ReadRecord());
+  const std::string boot_id = BootId();
+  if (!record.socket_directory().empty()) RemoveSocketFolder(record.socket_directory());
+  KillLeftovers(record, boot_id, state_dir_->path(), kLeftoversDie);
+
+  node_.set_name(options_.node);
+  node_.set_boot_id(boot_id);
+  node_.set_incarnation(absl::ToUnixNanos(clock_.WallNow()));
+  for (const v1::Device& device : devices_) *node_.add_devices() = device;
+  for (const auto& [key, value] : options_.labels) (*node_.mutable_labels())[key] = value;
+  node_.set_version(kVersion);
+  for (const std::string& library : engine.numeric_libraries) {
+    node_.add_numeric_libraries(library);
+  }
+  record.set_boot_id(boot_id);
+  record.set_incarnation(node_.incarnation());
+  record.set_socket_directory(trainer_->folder());
+  durable_seq_ = record.last_command_seq();
+  ledger_ = std::make_unique<Ledger>(std::move(record));
+  cgroups_ = CgroupParent::Detect(fmt::format("mega-worker-{}", getpid()));
+  return Annotate(Persist(), "the state folder cannot be written");
+}
+
+void Daemon::BuildParts() {
+  reports_ = std::make_unique<Reports>(options_.coordinator);
+  log_streams_ = std::make_unique<LogStreams>(options_.coordinator);
+  capture_ = std::make_unique<LogCapture>(
+      [this](const RankKey& key) { loop_.Post([this, key] { ranks_->OnLogEnd(key); }); });
+  supervisor_ = std::make_unique<Supervisor>(
+      Supervisor::Options{.cgroups = cgroups_.get()},
+      [this](const RankKey& key, ProcessExit exit, bool by_worker) {
+        loop_.Post([this, key, exit, by_worker] { ranks_->OnProcessExit(key, exit, by_worker); });
+      });
+  session_ =
+      std::make_unique<Session>(options_.coordinator, options_.lease, clock_, SessionCallbacks());
+  ranks_ = std::make_unique<Ranks>(
+      Ranks::Options{.engine = options_.engine, .devices = devices_},
+      Ranks::Parts{
+          .loop = loop_,
+          .clock = clock_,
+          .state_dir = *state_dir_,
+          .ledger = *ledger_,
+          .supervisor = *supervisor_,
+          .trainer = *trainer_,
+          .capture = *capture_,
+          .reports = *reports_,
+          .exporter = *exporter_,
+          .send = [this](v1::WorkerMessage message) { session_->Send(std::move(message)); },
+          .may_run = [this] { return session_->MayRun(); },
+          .connected = [this] { return session_->connected(); },
+          .persist =
+              [this] {
+                const absl::Status status = Persist();
+                if (!status.ok()) {
+                  log::Error(
+                      "worker.json cannot be written; a restart of this worker would "
+                      "know less than it should",
+                      {{"why", std::string(status.message())}});
+                }
+              }});
+}
+
+absl::Status Daemon::ServeWitness() {
+  witness_ = std::make_unique<WitnessService>(options_.node, [this] {
+    const absl::Duration ttl =
+        session_->ttl() > absl::ZeroDuration() ? session_->ttl() : kUsualLease;
+    return clock_.BootNow() - session_->last_renewal() >= ttl / 2 + kSkew;
+  });
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(1 << 20);
+  // Without this option two processes could share a port, and each would get half of the calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  int port = 0;
+  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(witness_.get());
+  server_ = builder.BuildAndStart();
+  if (!server_ || port == 0) {
+    return Unavailable(
+        "--listen {}: cannot listen there; is the port taken? Port 0 takes a free one",
+        options_.listen);
+  }
+  node_.set_address(AdvertisedAddress(options_.listen, port));
+  return absl::OkStatus();
+}
+
+Daemon::~Daemon() {
+  if (server_) {
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+  }
+  server_.reset();
+  // After these, nothing is posted that would still run.
+  loop_.Stop();
+  chores_.Stop();
+  session_.reset();
+  supervisor_.reset();
+  trainer_.reset();
+  capture_.reset();
+  log_streams_.reset();
+  reports_.reset();
+}
+
+TrainerService::Callbacks Daemon::TrainerCallbacks() {
+  return {.attached =
+              [this](const RankKey& key) {
+                loop_.Post([this, key] {
+                  v1::EngineMessage message;
+                  message.mutable_attached();
+                  ranks_->OnEngineMessage(key, std::move(message));
+                });
+              },
+          .message =
+              [this](const RankKey& key, v1::EngineMessage message) {
+                if (message.has_step()) {  // needs no decision; not kept waiting by one
+                  v1::StepReport& report = *message.mutable_step();
+                  report.set_job_uid(key.job_uid);
+                  report.set_attempt(key.attempt);
+                  report.set_epoch(key.epoch);
+                  report.set_rank(key.rank);
+                  exporter_->Report(key, report);
+                  reports_->Add(key, std::move(report));
+                  return;
+                }
+                loop_.Post([this, key, message = std::move(message)]() mutable {
+                  ranks_->OnEngineMessage(key, std::move(message));
+                });
+              },
+          .detached =
+              [this](const RankKey& key) { loop_.Post([this, key] { ranks_->OnDetached(key); }); },
+          .refused =
+              [this](const RankKey& key, absl::Status why) {
+                loop_.Post([this, key, why] { ranks_->OnRefused(key, why); });
+              }};
+}
+
+Session::Callbacks Daemon::SessionCallbacks() {
+  return {.introduce = [this] { return ledger_->Introduce(node_, clock_.BootNow()); },
+          .command =
+              [this](v1::Command command) {
+                loop_.Post([this, command = std::move(command)]() mutable {
+                  HandleCommand(std::move(command));
+                });
+              },
+          .up = [this] { reports_->Wake(); },
+          .push_lease_end = [this](int64_t ns) { trainer_->PushLeaseEnd(ns); },
+          .kill_ranks = [this] { supervisor_->KillAll(); },
+          .heard = [this](absl::Duration sent) { ledger_->Heard(sent); },
+          .fatal =
+              [this](absl::Status why) {
+                MutexLock lock(mu_);
+                fatal_ = std::move(why);
+                const uint64_t one = 1;
+                MEGA_CHECK_EQ(write(fatal_event_.get(), &one, sizeof(one)),
+                              static_cast<ssize_t>(sizeof(one)));
+              }};
+}
+
+// ---- commands
+
+void Daemon::HandleCommand(v1::Command command) {
+  if (command.has_stream_log()) {  // changes nothing, so it need not be durable
+    StreamLog(command.stream_log());
+    if (command.seq() == 0) return;
+  }
+  // A rank needs a lease. Unacked, the order comes again after the next hello, or is withdrawn.
+  if (command.has_start_ranks() && !session_->MayRun()) {
+    session_->Redial();
+    return;
+  }
+  // Ending ranks is right at any time, and a full disk must not keep them alive.
+  if (command.has_stop_ranks()) ranks_->Stop(command.stop_ranks());
+  if (ledger_->Accept(command)) {
+    commands_.push_back(std::move(command));
+    FlushCommands();
+  } else if (command.seq() <= durable_seq_) {
+    v1::WorkerMessage ack;
+    ack.mutable_command_ack()->set_seq(command.seq());
+    session_->Send(std::move(ack));
+  }
+}
+
+void Daemon::FlushCommands() {
+  if (commands_.empty()) return;
+  const absl::Status status = Persist();
+  if (!status.ok()) {
+    log::Error("a command waits for worker.json to be written; free the disk of the state folder",
+               {{"seq", commands_.back().seq()}, {"why", std::string(status.message())}});
+    if (retrying_) return;
+    retrying_ = true;
+    loop_.PostAfter(kPersistRetry, [this] {
+      retrying_ = false;
+      FlushCommands();
+    });
+    return;
+  }
+  std::deque<v1::Command> durable;
+  durable.swap(commands_);
+  for (const v1::Command& command : durable) {
+    durable_seq_ = command.seq();
+    v1::WorkerMessage ack;
+    ack.mutable_command_ack()->set_seq(command.seq());
+    session_->Send(std::move(ack));
+    CarryOut(command);
+  }
+}
+
+void Daemon::CarryOut(const v1::Command& command) {
+  switch (command.kind_case()) {
+    case v1::Command::kStartRanks:
+      ranks_->Start(command.start_ranks());
+      break;
+    case v1::Command::kConnectRanks:
+      ranks_->Connect(command.connect_ranks());
+      break;
+    case v1::Command::kCheckpointCommitted:
+      ranks_->Committed(command.checkpoint_committed());
+      break;
+    case v1::Command::kDeleteCheckpoint:
+      chores_.Post([order = command.delete_checkpoint()] {
+        const absl::Status status = RemoveCheckpoint(order);
+        if (!status.ok()) log::Warn("a checkpoint stays", {{"why", std::string(status.message())}});
+      });
+      break;
+    case v1::Command::kStopRanks:  // done on arrival
+    case v1::Command::kStreamLog:  // likewise
+    case v1::Command::KIND_NOT_SET:
+      break;
+  }
+}
+
+void Daemon::StreamLog(const v1::StreamLog& request) {
+  std::shared_ptr<RankLog> log =
+      ranks_->FindLog(request.job_uid(), request.attempt(), request.rank());
+  if (!log && IsPlainName(request.job_uid())) {
+    auto ended = RankLog::Open(
+        LogPath(state_dir_->path(), request.job_uid(), request.attempt(), request.rank()), {},
+        /*create=*/false);
+    if (ended.ok()) log = *std::move(ended);
+  }
+  log_streams_->Handle(request, std::move(log));
+}
+
+absl::Status Daemon::Persist() { return state_dir_->WriteRecord(ledger_->Record()); }
+
+// ---- health
+
+void Daemon::Sample() {
+  exporter_->Set(Exporter::Sample{
+      .connected = session_->connected(),
+      .lease_remaining_seconds = absl::ToDoubleSeconds(session_->lease_remaining()),
+      .devices = static_cast<int64_t>(devices_.size()),
+      .devices_in_use = ranks_->devices_in_use(),
+      .unkillable_ranks = supervisor_->unkillable(),
+      .captured_log_bytes = capture_->captured_bytes(),
+      .dropped_reports = reports_->dropped()});
+  loop_.PostAfter(kSampleInterval, [this] { Sample(); });
+}
+
+void Daemon::ProbeNodeLater() {
+  exporter_->Set(ProbeNode(state_dir_->path()));
+  chores_.PostAfter(kProbeInterval, [this] { ProbeNodeLater(); });
+}
+
+absl::Status Daemon::fatal() const {
+  MutexLock lock(mu_);
+  return fatal_;
+}
+
+// ---- leaving
+
+void Daemon::BeginShutdown(const std::string& reason) {
+  loop_.Post([this, reason] {
+    ranks_->StopAll(options_.grace, reason);
+    CheckDrained();
+  });
+}
+
+void Daemon::CheckDrained() {
+  if (!ranks_->empty()) {
+    loop_.PostAfter(absl::Milliseconds(10), [this] { CheckDrained(); });
+    return;
+  }
+  MutexLock lock(mu_);
+  drained_ = true;
+  changed_.NotifyAll();
+}
+
+bool Daemon::WaitDrained(absl::Duration wait) {
+  const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(wait);
+  MutexLock lock(mu_);
+  while (!drained_ && changed_.WaitUntil(mu_, deadline)) {
+  }
+  return drained_;
+}
+
+}  // namespace mega::daemon

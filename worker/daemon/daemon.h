@@ -1,0 +1,120 @@
+// One worker: puts the parts together and carries out the coordinator's commands.
+// Threads: the loop owns the ranks; the session's thread owns session and lease and never waits for
+// the loop; supervisor, log capture, reports and gRPC have their own and post to the loop.
+#pragma once
+
+#include <grpcpp/server.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "worker/daemon/cgroup.h"
+#include "worker/daemon/engine_version.h"
+#include "worker/daemon/event_loop.h"
+#include "worker/daemon/exporter.h"
+#include "worker/daemon/ledger.h"
+#include "worker/daemon/log_capture.h"
+#include "worker/daemon/log_streams.h"
+#include "worker/daemon/ranks.h"
+#include "worker/daemon/reports.h"
+#include "worker/daemon/session.h"
+#include "worker/daemon/state_dir.h"
+#include "worker/daemon/supervisor.h"
+#include "worker/daemon/trainer_service.h"
+#include "worker/daemon/unique_fd.h"
+#include "worker/daemon/witness_service.h"
+
+namespace mega::daemon {
+
+class Daemon {
+ public:
+  struct Options {
+    std::string coordinator;  // host:port
+    std::string node;
+    std::string state_dir;
+    int64_t devices = 0;  // 0: one for each core
+    std::string listen = "127.0.0.1:0";
+    std::string metrics_listen = "127.0.0.1:0";
+    std::string engine;  // path of mega-engine
+    std::map<std::string, std::string> labels;
+    absl::Duration grace = absl::Seconds(10);  // for ranks when this worker leaves
+    lease::Options lease;
+  };
+
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(Options options, const Clock& clock);
+  ~Daemon();  // kills what still runs
+
+  const std::string& address() const { return node_.address(); }
+  const std::string& metrics_address() const { return node_.metrics_address(); }
+
+  // Readable once the worker cannot go on; `fatal` says why.
+  int fatal_fd() const { return fatal_event_.get(); }
+  absl::Status fatal() const;
+
+  // Ends the ranks (SIGTERM, SIGKILL after the grace) and starts no others.
+  void BeginShutdown(const std::string& reason);
+  void KillRanks() { supervisor_->KillAll(); }
+  // All ranks have ended and were reported.
+  bool WaitDrained(absl::Duration wait);
+  void Goodbye(const std::string& reason) { session_->Goodbye(reason, absl::Seconds(2)); }
+
+ private:
+  Daemon(Options options, const Clock& clock) : options_(std::move(options)), clock_(clock) {}
+
+  absl::Status Init();
+  absl::Status TakeOverState(const EngineVersion& engine);
+  void BuildParts();
+  absl::Status ServeWitness();
+  Session::Callbacks SessionCallbacks();
+  TrainerService::Callbacks TrainerCallbacks();
+
+  // On the loop.
+  void HandleCommand(v1::Command command);
+  void FlushCommands();
+  void CarryOut(const v1::Command& command);
+  void StreamLog(const v1::StreamLog& request);
+  absl::Status Persist();
+  void Sample();
+  void CheckDrained();
+  void ProbeNodeLater();  // on the chores
+
+  const Options options_;
+  const Clock& clock_;
+  v1::Node node_;
+  std::unique_ptr<StateDir> state_dir_;
+  std::vector<v1::Device> devices_;
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<CgroupParent> cgroups_;
+  UniqueFd fatal_event_;
+
+  EventLoop loop_;
+  EventLoop chores_;  // what may hang on a disk
+  std::unique_ptr<Exporter> exporter_;
+  std::unique_ptr<Reports> reports_;
+  std::unique_ptr<LogStreams> log_streams_;
+  std::unique_ptr<LogCapture> capture_;
+  std::unique_ptr<Supervisor> supervisor_;
+  std::unique_ptr<TrainerService> trainer_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<WitnessService> witness_;
+  std::unique_ptr<Ranks> ranks_;  // the loop's
+  std::unique_ptr<grpc::Server> server_;
+
+  // The loop's.
+  std::deque<v1::Command> commands_;  // accepted, not yet durable
+  int64_t durable_seq_ = 0;
+  bool retrying_ = false;
+
+  mutable Mutex mu_;
+  CondVar changed_;
+  absl::Status fatal_ MEGA_GUARDED_BY(mu_);
+  bool drained_ MEGA_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace mega::daemon

@@ -1,0 +1,109 @@
+#include "worker/daemon/log_streams.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "mega/v1/worker.grpc.pb.h"
+#include "worker/daemon/channel.h"
+
+namespace mega::daemon {
+namespace {
+constexpr int64_t kChunkBytes = 256 << 10;
+constexpr absl::Duration kPoll = absl::Milliseconds(250);  // how soon a stop is seen
+}  // namespace
+
+LogStreams::~LogStreams() {
+  std::list<Stream> streams;
+  {
+    MutexLock lock(mu_);
+    streams.swap(streams_);
+  }
+  for (Stream& stream : streams) {
+    stream.thread.request_stop();
+    stream.context.TryCancel();
+  }
+  streams.clear();  // joins
+}
+
+void LogStreams::JoinEnded() {
+  for (const std::string& id : ended_) {
+    streams_.remove_if([&](const Stream& stream) { return stream.id == id; });
+  }
+  ended_.clear();
+}
+
+void LogStreams::Handle(const v1::StreamLog& request, std::shared_ptr<RankLog> log) {
+  MutexLock lock(mu_);
+  JoinEnded();
+  const auto same = std::find_if(streams_.begin(), streams_.end(), [&](const Stream& stream) {
+    return stream.id == request.stream_id();
+  });
+  if (request.cancel()) {
+    if (same == streams_.end()) return;
+    same->thread.request_stop();
+    same->context.TryCancel();
+    return;
+  }
+  if (same != streams_.end()) return;  // asked twice
+  if (streams_.size() >= kMaxStreams) {
+    log::Warn("too many log streams; refused", {{"stream", request.stream_id()}});
+    return;
+  }
+  Stream& stream = streams_.emplace_back();
+  stream.id = request.stream_id();
+  stream.thread = std::jthread([this, request, log, &stream](std::stop_token stop) {
+    Run(stop, request, log.get(), stream.context);
+    MutexLock lock(mu_);
+    ended_.push_back(request.stream_id());
+  });
+}
+
+void LogStreams::Run(std::stop_token stop, const v1::StreamLog& request, RankLog* log,
+                     grpc::ClientContext& context) {
+  const auto channel = MakeChannel(coordinator_);
+  const auto stub = v1::WorkerService::NewStub(channel);
+  v1::PushLogsResponse response;
+  const auto writer = stub->PushLogs(&context, &response);
+
+  v1::LogChunk chunk;
+  chunk.set_stream_id(request.stream_id());
+  chunk.set_job_uid(request.job_uid());
+  chunk.set_attempt(request.attempt());
+  chunk.set_rank(request.rank());
+
+  int64_t offset = std::max<int64_t>(0, request.offset());
+  if (log != nullptr && request.tail_bytes() > 0) {
+    offset = std::max(offset, log->end_offset() - request.tail_bytes());
+  }
+  bool end = log == nullptr;
+  while (!end && !stop.stop_requested()) {
+    const auto read =
+        log->ReadAt(offset, kChunkBytes, request.follow() ? kPoll : absl::ZeroDuration());
+    if (!read.ok()) {
+      log::Warn("a log stream ends early", {{"error", std::string(read.status().message())}});
+      break;
+    }
+    end = read->end || (read->data.empty() && !request.follow());
+    if (read->data.empty()) continue;
+    chunk.set_offset(read->offset);
+    chunk.set_data(read->data);
+    if (!writer->Write(chunk)) break;
+    offset = read->offset + static_cast<int64_t>(read->data.size());
+  }
+  if (end) {
+    chunk.set_offset(offset);
+    chunk.clear_data();
+    chunk.set_end(true);
+    writer->Write(chunk);
+  }
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  if (!status.ok() && status.error_code() != grpc::StatusCode::CANCELLED) {
+    log::Debug("a log stream broke",
+               {{"stream", request.stream_id()}, {"error", status.error_message()}});
+  }
+}
+
+}  // namespace mega::daemon

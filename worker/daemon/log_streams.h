@@ -1,0 +1,46 @@
+// Answers StreamLog: sends a rank's log in chunks over a PushLogs stream per request. A stream that
+// breaks is over; its reader asks again from the offset it has.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <grpcpp/client_context.h>
+
+#include "base/mutex.h"
+#include "mega/v1/worker.pb.h"
+#include "worker/daemon/rank_log.h"
+
+namespace mega::daemon {
+
+class LogStreams {
+ public:
+  explicit LogStreams(std::string coordinator) : coordinator_(std::move(coordinator)) {}
+  ~LogStreams();
+
+  // Starts the stream, or ends the one of that id when `cancel` is set. `log` is null when this
+  // node has none of that rank: the stream then ends at once.
+  void Handle(const v1::StreamLog& request, std::shared_ptr<RankLog> log);
+
+ private:
+  struct Stream {
+    std::string id;
+    grpc::ClientContext context;  // before the thread that uses it
+    std::jthread thread;
+  };
+  static constexpr size_t kMaxStreams = 64;
+
+  void Run(std::stop_token stop, const v1::StreamLog& request, RankLog* log,
+           grpc::ClientContext& context);
+  void JoinEnded() MEGA_REQUIRES(mu_);
+
+  const std::string coordinator_;
+
+  Mutex mu_;
+  std::list<Stream> streams_ MEGA_GUARDED_BY(mu_);
+  std::list<std::string> ended_ MEGA_GUARDED_BY(mu_);
+};
+
+}  // namespace mega::daemon

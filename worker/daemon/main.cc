@@ -1,0 +1,204 @@
+// mega-worker: flags in, daemon up, signals out.
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "CLI/CLI.hpp"
+#include "base/log.h"
+#include "base/version.h"
+#include "worker/daemon/atomic_file.h"
+#include "worker/daemon/daemon.h"
+#include "worker/daemon/listen_address.h"
+#include "worker/daemon/unique_fd.h"
+
+namespace mega::daemon {
+namespace {
+
+struct Flags {
+  Daemon::Options daemon;
+  std::vector<std::string> labels;
+  std::string port_file;
+  std::string metrics_port_file;
+  std::string log_level = "info";
+  bool insecure = false;
+  bool exit_on_stdin_eof = false;
+};
+
+void Declare(CLI::App& app, Flags& flags) {
+  app.description(
+      "Example:\n"
+      "  mega-worker --coordinator 127.0.0.1:7070 --state-dir /var/lib/mega-worker\n\n"
+      "Owns the devices of one node and runs a mega-engine for every rank that the coordinator\n"
+      "places here. When its lease is not renewed it ends its ranks.\n"
+      "Exit codes: 0 ended by a signal, 1 failure, 2 usage.");
+  app.add_option("--coordinator", flags.daemon.coordinator, "HOST:PORT of the coordinator")
+      ->required();
+  app.add_option("--state-dir", flags.daemon.state_dir,
+                 "Folder of this worker alone: run directories, logs, worker.json")
+      ->required();
+  app.add_option("--node", flags.daemon.node, "Name of this node (default: host name)");
+  app.add_option("--devices", flags.daemon.devices,
+                 "CPU devices to offer, each with its share of the cores (default: one a core)");
+  app.add_option("--listen", flags.daemon.listen, "HOST:PORT for other workers")
+      ->capture_default_str();
+  app.add_option("--metrics-listen", flags.daemon.metrics_listen, "HOST:PORT of /metrics")
+      ->capture_default_str();
+  app.add_option("--port-file", flags.port_file, "Gets HOST:PORT once --listen is open");
+  app.add_option("--metrics-port-file", flags.metrics_port_file,
+                 "Gets HOST:PORT once /metrics is open");
+  app.add_option("--engine", flags.daemon.engine,
+                 "Path of mega-engine (default: beside this program)");
+  app.add_option("--label", flags.labels, "KEY=VALUE of the node; may be repeated");
+  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+      ->capture_default_str();
+  app.add_flag("--insecure", flags.insecure,
+               "Allow addresses beyond loopback although this release has no TLS");
+  app.add_flag("--exit-on-stdin-eof", flags.exit_on_stdin_eof,
+               "Leave when standard input ends: a parent that dies takes this worker with it");
+  app.set_version_flag("--version", kVersion);
+}
+
+absl::Status CheckAddresses(const Flags& flags) {
+  const std::pair<const char*, std::string> addresses[] = {
+      {"--coordinator", flags.daemon.coordinator},
+      {"--listen", flags.daemon.listen},
+      {"--metrics-listen", flags.daemon.metrics_listen}};
+  for (const auto& [flag, value] : addresses) {
+    MEGA_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(flag, value));
+    if (!flags.insecure && !IsLoopback(address.host)) {
+      return InvalidArgument(
+          "{} {} is beyond loopback, and this release has no TLS: anyone on that network could "
+          "give "
+          "orders. Use 127.0.0.1, or accept it with --insecure on a network you trust",
+          flag, value);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Complete(Flags& flags) {
+  MEGA_RETURN_IF_ERROR(CheckAddresses(flags));
+  if (flags.daemon.node.empty()) flags.daemon.node = HostName();
+  std::error_code error;
+  if (flags.daemon.engine.empty()) {
+    flags.daemon.engine =
+        (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "mega-engine")
+            .string();
+  }
+  flags.daemon.engine = std::filesystem::absolute(flags.daemon.engine, error).string();
+  if (access(flags.daemon.engine.c_str(), X_OK) != 0) {
+    return NotFound("no engine at {}; build the target mega-engine or name it with --engine",
+                    flags.daemon.engine);
+  }
+  for (const std::string& label : flags.labels) {
+    const size_t equals = label.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return InvalidArgument("--label '{}' is not KEY=VALUE", label);
+    }
+    flags.daemon.labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
+  return absl::OkStatus();
+}
+
+log::Level LevelOf(const std::string& name) {
+  return name == "debug"  ? log::Level::kDebug
+         : name == "info" ? log::Level::kInfo
+         : name == "warn" ? log::Level::kWarn
+                          : log::Level::kError;
+}
+
+enum class Event { kNone, kSignal, kStdinEnd, kFatal };
+
+// Whichever comes first within `timeout_ms` (-1: whatever it takes).
+Event WaitForEvent(int signal_fd, bool watch_stdin, int fatal_fd, int timeout_ms) {
+  pollfd fds[] = {{signal_fd, POLLIN, 0}, {fatal_fd, POLLIN, 0}, {watch_stdin ? 0 : -1, POLLIN, 0}};
+  while (true) {
+    const int ready = poll(fds, 3, timeout_ms);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return Event::kNone;
+    if (fds[0].revents != 0) {
+      signalfd_siginfo info;
+      if (read(signal_fd, &info, sizeof(info)) > 0) return Event::kSignal;
+    }
+    if (fds[1].revents != 0) return Event::kFatal;
+    if (fds[2].revents != 0) {
+      char buffer[256];
+      const ssize_t got = read(0, buffer, sizeof(buffer));
+      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return Event::kStdinEnd;
+    }
+  }
+}
+
+absl::Status Serve(const Flags& flags, int signal_fd) {
+  const SystemClock clock;
+  MEGA_ASSIGN_OR_RETURN(const std::unique_ptr<Daemon> daemon, Daemon::Start(flags.daemon, clock));
+  for (const auto& [file, address] :
+       {std::pair(flags.port_file, daemon->address()),
+        std::pair(flags.metrics_port_file, daemon->metrics_address())}) {
+    if (!file.empty()) MEGA_RETURN_IF_ERROR(WriteFileAtomically(file, address + "\n"));
+  }
+  log::Info("worker is up", {{"node", flags.daemon.node},
+                             {"address", daemon->address()},
+                             {"metrics", daemon->metrics_address()},
+                             {"coordinator", flags.daemon.coordinator}});
+
+  const Event event = WaitForEvent(signal_fd, flags.exit_on_stdin_eof, daemon->fatal_fd(), -1);
+  const std::string reason = event == Event::kFatal      ? "the coordinator refuses this worker"
+                             : event == Event::kStdinEnd ? "the parent of the worker ended"
+                                                         : "the worker was told to leave";
+  log::Info("leaving", {{"why", reason}});
+  daemon->BeginShutdown(reason);
+  const absl::Time give_up = absl::Now() + flags.daemon.grace + absl::Seconds(6);
+  bool killed = false;
+  while (!daemon->WaitDrained(absl::Milliseconds(20))) {
+    // A second signal shortens the grace.
+    if (!killed && WaitForEvent(signal_fd, false, -1, 0) == Event::kSignal) {
+      killed = true;
+      daemon->KillRanks();
+    }
+    if (absl::Now() > give_up) {
+      return FailedPrecondition("a rank outlives SIGKILL; leaving it to the next worker");
+    }
+  }
+  daemon->Goodbye(reason);
+  return event == Event::kFatal ? daemon->fatal() : absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("mega-worker");
+  Declare(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  log::Init("worker", LevelOf(flags.log_level));
+  const absl::Status usage = Complete(flags);
+  if (!usage.ok()) {
+    fmt::print(stderr, "mega-worker: {}\n", std::string(usage.message()));
+    return absl::IsInvalidArgument(usage) ? 2 : 1;
+  }
+  // Blocked before the first thread exists, so that only the descriptor sees them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int s : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, s);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  const UniqueFd signal_fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+
+  const absl::Status status = Serve(flags, signal_fd.get());
+  if (status.ok()) return 0;
+  fmt::print(stderr, "mega-worker: {}\n", std::string(status.message()));
+  return 1;
+}
+
+}  // namespace
+}  // namespace mega::daemon
+
+int main(int argc, char** argv) { return mega::daemon::Main(argc, argv); }

@@ -1,0 +1,52 @@
+#include "worker/daemon/node_probe.h"
+
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace mega::daemon {
+namespace {
+
+void ReadCpu(NodeSample& sample) {
+  std::ifstream file("/proc/stat");
+  std::string name;
+  double user = 0, nice = 0, system = 0, idle = 0, io_wait = 0, irq = 0, soft_irq = 0, steal = 0;
+  file >> name >> user >> nice >> system >> idle >> io_wait >> irq >> soft_irq >> steal;
+  const double ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
+  sample.cpu_busy_seconds = (user + nice + system + irq + soft_irq + steal) / ticks_per_second;
+  sample.cpu_idle_seconds = (idle + io_wait) / ticks_per_second;
+}
+
+void ReadMemory(NodeSample& sample) {
+  std::ifstream file("/proc/meminfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    std::istringstream fields(line);
+    std::string name;
+    int64_t kib = 0;
+    fields >> name >> kib;
+    if (name == "MemTotal:") sample.memory_total_bytes = kib * 1024;
+    if (name == "MemAvailable:") sample.memory_available_bytes = kib * 1024;
+  }
+}
+
+}  // namespace
+
+NodeSample ProbeNode(const std::string& state_dir) {
+  NodeSample sample;
+  ReadCpu(sample);
+  ReadMemory(sample);
+  std::ifstream("/proc/loadavg") >> sample.load_1m;
+  struct statvfs disk {};
+  if (statvfs(state_dir.c_str(), &disk) == 0) {
+    sample.disk_total_bytes =
+        static_cast<int64_t>(disk.f_blocks) * static_cast<int64_t>(disk.f_frsize);
+    sample.disk_free_bytes =
+        static_cast<int64_t>(disk.f_bavail) * static_cast<int64_t>(disk.f_frsize);
+  }
+  return sample;
+}
+
+}  // namespace mega::daemon

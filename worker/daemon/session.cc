@@ -1,0 +1,222 @@
+#include "worker/daemon/session.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace mega::daemon {
+namespace {
+
+// A coordinator that says nothing for this long is dialled anew: half of a connection may be dead.
+constexpr absl::Duration kSilence = absl::Seconds(5);
+// No sleep is longer, so that a machine that was suspended notices soon.
+constexpr absl::Duration kLongestWait = absl::Milliseconds(200);
+// A word counts as heard once a heartbeat sent this much later was answered: time for the
+// coordinator to make durable what it was told.
+constexpr absl::Duration kHeardAfter = absl::Seconds(3);
+constexpr size_t kReceipts = 64;
+
+}  // namespace
+
+Session::Session(std::string coordinator, lease::Options options, const Clock& clock,
+                 Callbacks callbacks)
+    : coordinator_(std::move(coordinator)), clock_(clock), callbacks_(std::move(callbacks)) {
+  lease_.options = options;
+  renewed_ns_ = absl::ToInt64Nanoseconds(clock_.BootNow());
+}
+
+void Session::Start() {
+  thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
+}
+
+Session::~Session() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  changed_.NotifyAll();
+  thread_.join();
+}
+
+void Session::Send(v1::WorkerMessage message) {
+  MutexLock lock(mu_);
+  if (sending_ == nullptr) return;
+  if (!sending_->Send(std::move(message))) redial_ = true;
+}
+
+void Session::Redial() {
+  MutexLock lock(mu_);
+  redial_ = true;
+  changed_.NotifyAll();
+}
+
+void Session::Goodbye(const std::string& reason, absl::Duration wait) {
+  const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(wait);
+  MutexLock lock(mu_);
+  leaving_ = true;
+  if (sending_ == nullptr) return;
+  v1::WorkerMessage message;
+  message.mutable_goodbye()->set_reason(reason);
+  sending_->Send(std::move(message));
+  sending_->Close();
+  // The coordinator answers the half-closed call by ending it.
+  while (sending_ != nullptr && changed_.WaitUntil(mu_, deadline)) {
+  }
+}
+
+bool Session::MayRun() const {
+  return absl::ToInt64Nanoseconds(clock_.BootNow()) < lease_end_ns_.load();
+}
+
+absl::Duration Session::lease_remaining() const {
+  return std::max(absl::ZeroDuration(), absl::Nanoseconds(lease_end_ns_.load()) - clock_.BootNow());
+}
+
+void Session::Dial(absl::Duration now) {
+  const lease::Decision decision = lease::Step(lease_, lease::HelloDue{}, now);
+  heard_at_ = now;
+  receipts_.clear();
+  // Under the lock from the snapshot to the publication of the stream: whatever happens meanwhile
+  // is either in the snapshot or sent after it.
+  MutexLock lock(mu_);
+  std::vector<v1::WorkerMessage> words = callbacks_.introduce();
+  words.front().mutable_hello()->set_heartbeat_seq(*decision.send);
+  stream_ = std::make_unique<SessionStream>(
+      coordinator_, words.front(),
+      SessionStream::Callbacks{.message =
+                                   [this](v1::CoordinatorMessage message) {
+                                     MutexLock inner(mu_);
+                                     inbox_.push_back(std::move(message));
+                                     changed_.NotifyAll();
+                                   },
+                               .ended =
+                                   [this](absl::Status status) {
+                                     MutexLock inner(mu_);
+                                     ended_ = std::move(status);
+                                     changed_.NotifyAll();
+                                   }});
+  for (size_t i = 1; i < words.size(); ++i) stream_->Send(std::move(words[i]));
+  sending_ = stream_.get();
+}
+
+void Session::HangUp(const absl::Status& why, absl::Duration now) {
+  if (connected_.exchange(false)) {
+    log::Warn("the session with the coordinator ended; dialling again",
+              {{"coordinator", coordinator_}, {"why", std::string(why.message())}});
+  } else {
+    log::Debug("no session", {{"coordinator", coordinator_}, {"why", std::string(why.message())}});
+  }
+  Obey(lease::Step(lease_, lease::SessionDown{}, now), now);
+  dial_at_ = now + backoff_.Next();
+}
+
+void Session::TakeLease(const v1::Lease& lease, absl::Duration now) {
+  const absl::Duration ttl = mega::FromProto(lease.ttl());
+  const lease::Decision decision =
+      lease::Step(lease_, lease::Granted{lease.heartbeat_seq(), ttl}, now);
+  if (decision.push_lease_end) {
+    renewed_ns_ = absl::ToInt64Nanoseconds(lease_.renewed);
+    ttl_ns_ = absl::ToInt64Nanoseconds(lease_.ttl);
+    lease_end_ns_ = absl::ToInt64Nanoseconds(lease_.end);
+  }
+  Obey(decision, now);
+  if (!connected_.exchange(true)) {
+    log::Info("in session with the coordinator",
+              {{"coordinator", coordinator_}, {"session", lease.session()}});
+    backoff_.Reset();
+    callbacks_.up();
+  }
+  std::optional<absl::Duration> heard;
+  while (!receipts_.empty() && receipts_.front().first <= lease.heartbeat_seq()) {
+    heard = receipts_.front().second;
+    receipts_.pop_front();
+  }
+  if (heard) callbacks_.heard(*heard - kHeardAfter);
+}
+
+void Session::Hear(v1::CoordinatorMessage message, absl::Duration now) {
+  heard_at_ = now;
+  switch (message.kind_case()) {
+    case v1::CoordinatorMessage::kLease:
+      TakeLease(message.lease(), now);
+      break;
+    case v1::CoordinatorMessage::kCommand:
+      callbacks_.command(std::move(*message.mutable_command()));
+      break;
+    case v1::CoordinatorMessage::kReject: {
+      const std::string reason = fmt::format("the coordinator at {} refuses this worker: {}",
+                                             coordinator_, message.reject().reason());
+      log::Warn(reason);
+      if (message.reject().fatal()) callbacks_.fatal(absl::FailedPreconditionError(reason));
+      break;
+    }
+    case v1::CoordinatorMessage::kRelayedRenewal:  // witnesses come with the control-plane release
+    case v1::CoordinatorMessage::KIND_NOT_SET:
+      break;
+  }
+}
+
+void Session::Obey(const lease::Decision& decision, absl::Duration now) {
+  wake_at_ = decision.wake_at;
+  if (decision.kill_ranks) callbacks_.kill_ranks();
+  if (decision.push_lease_end) {
+    callbacks_.push_lease_end(absl::ToInt64Nanoseconds(lease_.end));
+  }
+}
+
+void Session::Run(std::stop_token stop) {
+  // Heartbeats come before whatever else burns this machine. Refused without privilege; then the
+  // kernel's fairness has to do.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -10);
+  dial_at_ = clock_.BootNow();
+  while (!stop.stop_requested()) {
+    std::deque<v1::CoordinatorMessage> messages;
+    std::optional<absl::Status> ended;
+    bool redial = false;
+    bool leaving = false;
+    {
+      MutexLock lock(mu_);
+      const absl::Duration until = stream_ || leaving_ ? wake_at_ : std::min(wake_at_, dial_at_);
+      const absl::Duration wait =
+          std::clamp(until - clock_.BootNow(), absl::ZeroDuration(), kLongestWait);
+      if (inbox_.empty() && !ended_ && !redial_ && wait > absl::ZeroDuration()) {
+        changed_.WaitFor(mu_, absl::ToChronoNanoseconds(wait));
+      }
+      messages.swap(inbox_);
+      ended.swap(ended_);
+      std::swap(redial, redial_);
+      leaving = leaving_;
+      if (ended) sending_ = nullptr;
+    }
+    const absl::Duration now = clock_.BootNow();
+    for (v1::CoordinatorMessage& message : messages) Hear(std::move(message), now);
+    const lease::Decision decision = lease::Step(lease_, lease::Tick{}, now);
+    Obey(decision, now);
+    if (decision.send && stream_) {
+      if (stream_->Idle()) receipts_.emplace_back(*decision.send, now);
+      if (receipts_.size() > kReceipts) receipts_.pop_front();
+      stream_->SendHeartbeat(*decision.send);
+    }
+    if (ended) {
+      stream_.reset();
+      changed_.NotifyAll();  // for Goodbye
+      HangUp(*ended, now);
+    } else if (stream_ && (redial || now - heard_at_ > kSilence)) {
+      stream_->Cancel();
+      heard_at_ = now;  // its end comes as `ended_`
+    } else if (!stream_ && !leaving && now >= dial_at_) {
+      Dial(now);
+    }
+  }
+  // The call must end before its object does.
+  if (!stream_) return;
+  stream_->Cancel();
+  MutexLock lock(mu_);
+  while (!ended_) changed_.WaitFor(mu_, std::chrono::seconds(1));
+  sending_ = nullptr;
+  stream_.reset();
+}
+
+}  // namespace mega::daemon

@@ -1,0 +1,39 @@
+// <state-dir>: worker.json (what the next incarnation must know), jobs/<uid>/ (run directories with
+// logs), lock (one worker at a time).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "mega/v1/worker.pb.h"
+#include "worker/daemon/unique_fd.h"
+
+namespace mega::daemon {
+
+class StateDir {
+ public:
+  // Creates what is missing and locks it. FAILED_PRECONDITION when another worker holds it.
+  static absl::StatusOr<std::unique_ptr<StateDir>> Open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+
+  // An empty record when there is none.
+  absl::StatusOr<v1::WorkerRecord> ReadRecord() const;
+  // Durable when it returns OK.
+  absl::Status WriteRecord(const v1::WorkerRecord& record) const;
+
+  // <state-dir>/jobs/<uid>, created. INVALID_ARGUMENT for a uid that is no plain name.
+  absl::StatusOr<std::string> RunDirectory(const std::string& job_uid) const;
+
+ private:
+  StateDir(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  const std::string path_;  // absolute
+  const UniqueFd lock_;
+};
+
+// Letters, digits, '-', '_', at most 128: safe as a name in a folder.
+bool IsPlainName(const std::string& name);
+
+}  // namespace mega::daemon
