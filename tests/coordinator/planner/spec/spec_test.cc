@@ -275,7 +275,7 @@ TEST(Spec, BoundsLabels) {
   (*metadata.mutable_labels())["long"] = std::string(64, 'x');
   EXPECT_THAT(Messages(GoodSpec(), metadata),
               ElementsAre(HasSubstr("has the key 'a b'"), HasSubstr("metadata.labels.long is")));
-  for (int i = 0; i < 100; ++i) (*metadata.mutable_labels())[fmt::format("k{}", i)] = "v";
+  for (int i = 0; i < 100; ++i) metadata.mutable_labels()->insert({fmt::format("k{}", i), "v"});
   EXPECT_THAT(Messages(GoodSpec(), metadata), ElementsAre(HasSubstr("give at most 64")));
 }
 
