@@ -32,7 +32,7 @@ HWY_INLINE void ForEachVector(int64_t n, F&& f) {
 
 // e^x, relative error below 1.2e-7 where the result is normal: Cody and Waite's reduction
 // x = n ln 2 + r, |r| <= ln 2 / 2, and a minimax polynomial for e^r (Cephes expf). Exactly 0 below
-// -87.33, infinite above 88.73, NaN for NaN.
+// -87.33, infinite above 88.38 (e^88.72 is the largest float), NaN for NaN.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
   const hn::RebindToSigned<D> di;
