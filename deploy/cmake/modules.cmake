@@ -48,6 +48,7 @@ endfunction()
 
 function(mega_binary name)
   cmake_parse_arguments(ARG "" "" "DEPS;LINK;SOURCES" ${ARGN})
+  mega_record_layer(${name} "${ARG_DEPS}")
   if(NOT MEGA_CONTROL_PLANE)
     return()
   endif()
