@@ -1,43 +1,29 @@
 #include "worker/engine/main/batch_feed.h"
 
-#include <algorithm>
-
-#include "kernels/cross_entropy.h"
-#include "worker/engine/datasets/batch_rows.h"
-
 namespace mega::engine {
 
-BatchFeed::BatchFeed(const datasets::SampleSource& source, const BatchShape& shape, Pool& pool)
-    : source_(source), shape_(shape), sample_(shape.seq_length + 1) {
-  const Shape rows{shape.micro_batch_size, shape.seq_length};
-  for (int64_t i = 0; i < shape.micro_batches; ++i) {
-    tokens_.push_back(pool.Allocate(DType::kI32, rows, Purpose::kActivations));
-    labels_.push_back(pool.Allocate(DType::kI32, rows, Purpose::kActivations));
-    micro_batches_.push_back({tokens_.back(), labels_.back()});
+BatchFeed::BatchFeed(const datasets::SampleSource& source, const datasets::BatchShape& shape,
+                     int64_t dp_rank, Pool& pool)
+    : source_(source), shape_(shape), dp_rank_(dp_rank) {
+  const Shape rows{shape.micro_batch_size, source.seq_length()};
+  for (int64_t i = 0; i < shape.MicroBatches(); ++i) {
+    Tensor tokens = pool.Allocate(DType::kI32, rows, Purpose::kWorkspace);
+    Tensor labels = pool.Allocate(DType::kI32, rows, Purpose::kWorkspace);
+    micro_batches_.push_back({tokens.view(), labels.view()});
+    tensors_.push_back(std::move(tokens));
+    tensors_.push_back(std::move(labels));
   }
 }
 
-absl::StatusOr<BatchFeed::Batch> BatchFeed::Read(int64_t first_sample) {
-  Batch batch{.micro_batches = micro_batches_};
-  const int64_t seq = shape_.seq_length;
-  for (int64_t j = 0; j < shape_.micro_batches; ++j) {
-    int32_t* tokens = tokens_[j].view().ptr<int32_t>();
-    int32_t* labels = labels_[j].view().ptr<int32_t>();
-    for (int64_t b = 0; b < shape_.micro_batch_size; ++b, tokens += seq, labels += seq) {
-      const int64_t row =
-          datasets::GlobalRow(j, shape_.dp_rank, b, shape_.dp_size, shape_.micro_batch_size);
-      if (row >= shape_.global_batch_size) {
-        std::fill_n(tokens, seq, 0);
-        std::fill_n(labels, seq, kernels::kIgnoredLabel);
-        continue;
-      }
-      MEGA_RETURN_IF_ERROR(source_.Read(first_sample + row, sample_));
-      std::copy_n(sample_.begin(), seq, tokens);
-      std::copy_n(sample_.begin() + 1, seq, labels);
-      batch.unmasked_tokens += seq;
-    }
+absl::StatusOr<std::span<const transformer::MicroBatch>> BatchFeed::Read(int64_t step) {
+  for (size_t i = 0; i < micro_batches_.size(); ++i) {
+    const transformer::MicroBatch& batch = micro_batches_[i];
+    MEGA_RETURN_IF_ERROR(
+        datasets::FillMicroBatch(source_, shape_, step, static_cast<int64_t>(i), dp_rank_,
+                                 batch.tokens_BS.flat<int32_t>(), batch.labels_BS.flat<int32_t>())
+            .status());
   }
-  return batch;
+  return std::span<const transformer::MicroBatch>(micro_batches_);
 }
 
 }  // namespace mega::engine

@@ -26,8 +26,10 @@ class Checkpointer {
   double Save(int64_t step, const v1::TrainerState& state);
   // Writes manifests of checkpoints committed meanwhile (rank 0).
   void PublishCommitted();
-  // The last save is on disk and committed, or has failed, or the time is over.
-  void WaitForLast(absl::Duration timeout);
+  // Waits until the last save is on this rank's disk; false when it failed or there was none.
+  bool FinishLastSave(absl::Duration timeout);
+  // After FinishLastSave on all ranks: until the coordinator has committed it.
+  void WaitForCommit(absl::Duration timeout);
 
  private:
   struct Impl;

@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<Ids>> PromptIds(const GenerateOptions& options,
     return InvalidArgument("no prompt; give --prompt TEXT or --ids 1,2,3");
   std::vector<Ids> ids;
   for (const std::string& prompt : options.prompts) {
-    ids.push_back(tokenizer->Encode(prompt));
+    tokenizer->Encode(prompt, ids.emplace_back());
     if (ids.back().empty())
       return InvalidArgument("--prompt is empty; give at least one character");
   }

@@ -52,14 +52,20 @@ class Network {
     v1::EngineMessage ready;
     *ready.mutable_ready()->mutable_rank() = start.rank();
     if (mesh.world_size() > 1) {
-      MEGA_ASSIGN_OR_RETURN(network->transport_, distributed::UcxTransport::Create(start.rank()));
+      MEGA_ASSIGN_OR_RETURN(network->transport_, distributed::UcxTransport::Create(
+                                                    {.rank = start.rank().rank(),
+                                                     .job = start.rank().job_uid(),
+                                                     .attempt = start.rank().attempt(),
+                                                     .epoch = start.rank().epoch(),
+                                                     .connect_timeout = kRendezvousTimeout}));
       ready.mutable_ready()->set_address(network->transport_->address());
     }
     link.Send(std::move(ready));
     // Alone too: the coordinator connects an attempt when all its ranks are ready.
     MEGA_ASSIGN_OR_RETURN(const v1::Connect connect, link.WaitForConnect(kRendezvousTimeout));
     if (network->transport_) {
-      MEGA_RETURN_IF_ERROR(network->transport_->Connect(connect.addresses()));
+      MEGA_RETURN_IF_ERROR(network->transport_->Connect(
+          std::vector<v1::RankAddress>(connect.addresses().begin(), connect.addresses().end())));
     }
     MEGA_ASSIGN_OR_RETURN(
         network->groups_,
@@ -99,6 +105,7 @@ class TrainingRank : public Rank {
   absl::Status BuildModel();
   absl::Status TrainStep(int64_t step);
   absl::StatusOr<double> Evaluate();
+  // Over the data-parallel ranks.
   absl::StatusOr<LossTotal> ReduceLoss(const transformer::Loss& mine);
   void Report(int64_t step, double step_seconds);
   void Save(int64_t step);
@@ -108,6 +115,7 @@ class TrainingRank : public Rank {
   Stream stream_;
   Pool pool_;
   Tensor totals_;
+  planner::ModelSpec model_spec_;
   planner::Coords coords_;
   double peak_flops_ = 0;
 
@@ -129,23 +137,23 @@ class TrainingRank : public Rank {
 
 absl::Status TrainingRank::OpenData() {
   const v1::JobSpec& spec = start_.spec();
+  MEGA_ASSIGN_OR_RETURN(model_spec_, planner::MakeModelSpec(spec));
   MEGA_ASSIGN_OR_RETURN(
       const planner::RankMesh mesh,
       planner::RankMesh::Make(start_.plan().layout(), start_.plan().world_size()));
   coords_ = mesh.CoordsOf(start_.rank().rank());
-  const BatchShape shape{.global_batch_size = spec.training().global_batch_size(),
-                         .micro_batch_size = start_.plan().layout().micro_batch_size(),
-                         .micro_batches = start_.plan().micro_batches(),
-                         .seq_length = spec.data().seq_length(),
-                         .dp_rank = coords_.dp,
-                         .dp_size = start_.plan().layout().data_parallel_size()};
+  const datasets::BatchShape shape{
+      .global_batch_size = spec.training().global_batch_size(),
+      .micro_batch_size = start_.plan().layout().micro_batch_size(),
+      .data_parallel_size = start_.plan().layout().data_parallel_size()};
+  const int64_t vocab_size = model_spec_.vocab_size;
   const auto open = [&](datasets::Split split, std::unique_ptr<datasets::SampleSource>& source,
                         std::unique_ptr<BatchFeed>& feed) -> absl::Status {
     MEGA_ASSIGN_OR_RETURN(
         auto opened, datasets::SampleSource::Open(spec.data(), start_.run_directory() + "/data",
-                                                  split, spec.training().seed()));
+                                                  split, spec.training().seed(), vocab_size));
     source = std::make_unique<datasets::SampleSource>(std::move(opened));
-    feed = std::make_unique<BatchFeed>(*source, shape, pool_);
+    feed = std::make_unique<BatchFeed>(*source, shape, coords_.dp, pool_);
     return absl::OkStatus();
   };
   MEGA_RETURN_IF_ERROR(open(datasets::Split::kTrain, train_data_, train_feed_));
@@ -158,8 +166,7 @@ absl::Status TrainingRank::OpenData() {
 
 absl::Status TrainingRank::BuildModel() {
   const v1::JobSpec& spec = start_.spec();
-  MEGA_ASSIGN_OR_RETURN(const planner::ModelSpec model_spec, planner::MakeModelSpec(spec));
-  model_ = std::make_unique<models::Decoder>(model_spec, models::StageSlice{}, pool_, stream_);
+  model_ = std::make_unique<models::Decoder>(model_spec_, models::StageSlice{}, pool_, stream_);
   grads_ = std::make_unique<distributed::GradBuffer>(
       pool_, model_->parameters(), spec.communication().grad_buffer_size(),
       network_->groups().data.get(), spec.communication().overlap_grad_reduce());
@@ -200,20 +207,20 @@ absl::StatusOr<LossTotal> TrainingRank::ReduceLoss(const transformer::Loss& mine
 }
 
 absl::Status TrainingRank::TrainStep(int64_t step) {
-  const int64_t batch_size = start_.spec().training().global_batch_size();
-  const double nominal_tokens = static_cast<double>(batch_size * start_.spec().data().seq_length());
+  const double nominal_tokens = static_cast<double>(
+      start_.spec().training().global_batch_size() * start_.spec().data().seq_length());
   report_.Clear();
-  BatchFeed::Batch batch;
+  std::span<const transformer::MicroBatch> batch;
   {
     const auto time = timer_.In(Phase::kData);
-    MEGA_ASSIGN_OR_RETURN(batch, train_feed_->Read((step - 1) * batch_size));
+    MEGA_ASSIGN_OR_RETURN(batch, train_feed_->Read(step));
   }
   grads_->Zero(stream_);
   // The unmasked tokens of the whole batch are known only when all ranks have counted; the gradient
   // is made for the nominal number, and the optimizer puts that right.
   model_->set_loss_scale(static_cast<float>(1 / nominal_tokens));
   return executor_->RunStep(
-      batch.micro_batches,
+      batch,
       {.reduce_grads =
            [&] {
              MEGA_RETURN_IF_ERROR(grads_->Finish(stream_));
@@ -236,10 +243,9 @@ absl::StatusOr<double> TrainingRank::Evaluate() {
   profiler::PhaseTimer apart;  // the executor's own phases would be counted twice
   pipeline_parallel::Executor executor(*model_, start_.plan().schedule(), coords_.pp, nullptr,
                                        apart);
-  const int64_t batch_size = start_.spec().training().global_batch_size();
-  for (int64_t i = 0; i < start_.spec().training().eval_steps(); ++i) {
-    MEGA_ASSIGN_OR_RETURN(const BatchFeed::Batch batch, validation_feed_->Read(i * batch_size));
-    MEGA_RETURN_IF_ERROR(executor.RunForwardOnly(batch.micro_batches));
+  for (int64_t i = 1; i <= start_.spec().training().eval_steps(); ++i) {
+    MEGA_ASSIGN_OR_RETURN(const auto batch, validation_feed_->Read(i));
+    MEGA_RETURN_IF_ERROR(executor.RunForwardOnly(batch));
   }
   MEGA_ASSIGN_OR_RETURN(const LossTotal total, ReduceLoss(model_->TakeLoss()));
   return total.mean();
@@ -309,7 +315,10 @@ absl::Status TrainingRank::Run() {
     Report(step, step_seconds);
   }
   SendProgress(link_, "saving", steps);
-  checkpointer_->WaitForLast(kCommitTimeout);
+  // No rank waits for a commit that cannot come because another one could not save.
+  const bool saved = checkpointer_->FinishLastSave(kCommitTimeout);
+  MEGA_ASSIGN_OR_RETURN(const LossTotal unsaved, ReduceLoss({.sum = saved ? 0.0 : 1.0}));
+  if (unsaved.loss_sum == 0) checkpointer_->WaitForCommit(kCommitTimeout);
   return absl::OkStatus();
 }
 

@@ -1,0 +1,54 @@
+#include "worker/engine/main/data_task.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "worker/engine/datasets/build.h"
+#include "worker/engine/main/exit_codes.h"
+#include "worker/engine/tokenizers/tokenizer.h"
+
+namespace mega::engine {
+namespace {
+
+// One line on a terminal, rewritten; nothing in a pipe.
+void ShowProgress(const datasets::BuildProgress& progress) {
+  const double share = progress.bytes_total > 0 ? 100.0 * static_cast<double>(progress.bytes_read) /
+                                                      static_cast<double>(progress.bytes_total)
+                                                : 100.0;
+  std::fprintf(stderr, "\r%5.1f %%  %lld documents  %lld tokens", share,
+               static_cast<long long>(progress.documents), static_cast<long long>(progress.tokens));
+}
+
+absl::Status Run(const DataOptions& options) {
+  MEGA_ASSIGN_OR_RETURN(const auto tokenizer, tokenizers::MakeTokenizer(options.tokenizer));
+  const bool on_terminal = isatty(STDERR_FILENO) == 1;
+  datasets::BuildProgress last;
+  MEGA_RETURN_IF_ERROR(datasets::Build(options.files, *tokenizer, options.out,
+                                       [&](const datasets::BuildProgress& progress) {
+                                         last = progress;
+                                         if (on_terminal) ShowProgress(progress);
+                                       }));
+  if (on_terminal) std::fputs("\n", stderr);
+  std::printf("%s.bin and %s.idx: %lld documents, %lld tokens\n", options.out.c_str(),
+              options.out.c_str(), static_cast<long long>(last.documents),
+              static_cast<long long>(last.tokens));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddDataBuildOptions(CLI::App& command, DataOptions& options) {
+  command.add_option("files", options.files, "Text or JSONL files")->required();
+  command.add_option("--out", options.out, "Prefix of the .bin and .idx to write")->required();
+  command.add_option("--tokenizer", options.tokenizer)->capture_default_str();
+}
+
+int BuildData(const DataOptions& options) {
+  const absl::Status status = Run(options);
+  if (status.ok()) return kExitOk;
+  std::fprintf(stderr, "mega-engine data build: %s\n", std::string(status.message()).c_str());
+  return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? 2 : kExitFailed;
+}
+
+}  // namespace mega::engine
