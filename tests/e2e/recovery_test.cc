@@ -1,0 +1,115 @@
+// What a fault costs: a killed rank, a killed coordinator, a killed worker.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <set>
+
+#include "tests/e2e/cluster.h"
+
+namespace mega::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+int64_t Int(const json& value) {
+  return value.is_string() ? std::stoll(value.get<std::string>()) : value.get<int64_t>();
+}
+
+// Every checkpoint slice of the newest step, by file content: weights and optimizer, bit for bit.
+std::map<std::string, std::string> FinalState(const fs::path& checkpoints, int64_t step) {
+  std::map<std::string, std::string> state;
+  char folder[32];
+  std::snprintf(folder, sizeof(folder), "step-%08lld", static_cast<long long>(step));
+  for (const auto& entry : fs::recursive_directory_iterator(checkpoints)) {
+    if (entry.path().parent_path().filename() != folder) continue;
+    if (entry.path().extension() != ".safetensors") continue;
+    const std::string name = entry.path().filename();
+    state[name.substr(name.find("-r"))] = ReadFile(entry.path());  // whatever the attempt
+  }
+  return state;
+}
+
+std::string WithCheckpoints(std::string yaml, const fs::path& directory, int64_t interval) {
+  return yaml + "  checkpoint: {directory: " + directory.string() +
+         ", interval_steps: " + std::to_string(interval) + "}\n";
+}
+
+TEST(Recovery, KilledRankEndsInTheSameBits) {
+  Cluster cluster;
+  cluster.StartWorker("a", 2);
+  const auto run = [&](const std::string& name, bool disturb) {
+    const fs::path checkpoints = cluster.path() / name;
+    const std::string uid = cluster.Submit(
+        WithCheckpoints(TinyJob(cluster.path(), name, 2, 60), checkpoints, 10));
+    if (disturb) {
+      EXPECT_TRUE(cluster.WaitForStep(uid, 30, Seconds(60)));
+      const pid_t victim = cluster.RankPid(uid, 1);
+      EXPECT_GT(victim, 0);
+      kill(victim, SIGKILL);
+    }
+    EXPECT_TRUE(cluster.WaitForPhase(uid, "JOB_PHASE_SUCCEEDED", Seconds(120)))
+        << cluster.Job(uid).dump(1);
+    if (disturb) {
+      const json job = cluster.Job(uid);
+      EXPECT_EQ(job["attempts"].size(), 2) << job.dump(1);
+      EXPECT_EQ(Int(job["attempts"][0].value("failed_rank", json(0))), 1);
+      // The same rank ↔ node map.
+      EXPECT_EQ(job["attempts"][0]["plan"]["ranks"], job["attempts"][1]["plan"]["ranks"]);
+    }
+    return FinalState(checkpoints, 60);
+  };
+  const auto undisturbed = run("undisturbed", false);
+  const auto disturbed = run("disturbed", true);
+  ASSERT_EQ(undisturbed.size(), 2);
+  EXPECT_TRUE(undisturbed == disturbed);
+}
+
+TEST(Recovery, CoordinatorRestartRepeatsNothing) {
+  Cluster cluster;
+  cluster.StartWorker("a", 2);
+  const std::string uid = cluster.Submit(TinyJob(cluster.path(), "steady", 2, 400));
+  ASSERT_TRUE(cluster.WaitForStep(uid, 20, Seconds(60)));
+  const pid_t rank0 = cluster.RankPid(uid, 0), rank1 = cluster.RankPid(uid, 1);
+  cluster.coordinator().Signal(SIGKILL);
+  cluster.coordinator().Wait(Seconds(10));
+  cluster.StartCoordinator();
+  ASSERT_TRUE(cluster.WaitForStep(uid, 60, Seconds(30)));
+  EXPECT_EQ(cluster.RankPid(uid, 0), rank0);
+  EXPECT_EQ(cluster.RankPid(uid, 1), rank1);
+  ASSERT_TRUE(cluster.WaitForPhase(uid, "JOB_PHASE_SUCCEEDED", Seconds(120)));
+  EXPECT_EQ(cluster.Job(uid)["attempts"].size(), 1);
+  const std::vector<json> steps = cluster.Steps(uid);
+  ASSERT_EQ(steps.size(), 400);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(Int(steps[i]["step"]), static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(Int(steps[i]["attempt"]), 1);
+  }
+}
+
+TEST(Recovery, KilledWorkerTakesItsRanksAndTheJobMovesOn) {
+  Cluster cluster;
+  cluster.StartWorker("a", 2);
+  const std::string uid =
+      cluster.Submit(WithCheckpoints(TinyJob(cluster.path(), "moving", 2, 2000),
+                                     cluster.path() / "checkpoints", 10));
+  ASSERT_TRUE(cluster.WaitForStep(uid, 15, Seconds(60)));
+  cluster.StartWorker("b", 2);
+  cluster.worker("a").Signal(SIGKILL);
+  EXPECT_TRUE(Eventually([&] { return PidsWith("--job " + uid).empty(); }, Seconds(2)))
+      << "ranks outlived their worker";
+  const auto on_b = [&] {
+    const json job = cluster.Job(uid);
+    return job.contains("attempts") && job["attempts"].size() == 2 &&
+           job.value("phase", "") == "JOB_PHASE_RUNNING";
+  };
+  ASSERT_TRUE(Eventually(on_b, Seconds(30))) << cluster.Job(uid).dump(1);
+  const json attempt = cluster.Job(uid)["attempts"][1];
+  for (const json& rank : attempt["ranks"]) EXPECT_EQ(rank["node"], "b");
+  EXPECT_GE(Int(attempt["start_step"]), 10);
+  EXPECT_EQ(cluster.Ctl({"cancel", uid}).code, 0);
+  EXPECT_TRUE(cluster.WaitForPhase(uid, "JOB_PHASE_CANCELLED", Seconds(30)));
+}
+
+}  // namespace
+}  // namespace mega::e2e
