@@ -52,20 +52,14 @@ class Network {
     v1::EngineMessage ready;
     *ready.mutable_ready()->mutable_rank() = start.rank();
     if (mesh.world_size() > 1) {
-      MEGA_ASSIGN_OR_RETURN(network->transport_, distributed::UcxTransport::Create(
-                                                    {.rank = start.rank().rank(),
-                                                     .job = start.rank().job_uid(),
-                                                     .attempt = start.rank().attempt(),
-                                                     .epoch = start.rank().epoch(),
-                                                     .connect_timeout = kRendezvousTimeout}));
+      MEGA_ASSIGN_OR_RETURN(network->transport_, distributed::UcxTransport::Create(start.rank()));
       ready.mutable_ready()->set_address(network->transport_->address());
     }
     link.Send(std::move(ready));
     // Alone too: the coordinator connects an attempt when all its ranks are ready.
     MEGA_ASSIGN_OR_RETURN(const v1::Connect connect, link.WaitForConnect(kRendezvousTimeout));
     if (network->transport_) {
-      MEGA_RETURN_IF_ERROR(network->transport_->Connect(
-          std::vector<v1::RankAddress>(connect.addresses().begin(), connect.addresses().end())));
+      MEGA_RETURN_IF_ERROR(network->transport_->Connect(connect.addresses()));
     }
     MEGA_ASSIGN_OR_RETURN(
         network->groups_,
@@ -207,8 +201,8 @@ absl::StatusOr<LossTotal> TrainingRank::ReduceLoss(const transformer::Loss& mine
 }
 
 absl::Status TrainingRank::TrainStep(int64_t step) {
-  const double nominal_tokens = static_cast<double>(
-      start_.spec().training().global_batch_size() * start_.spec().data().seq_length());
+  const double nominal_tokens = static_cast<double>(start_.spec().training().global_batch_size() *
+                                                    start_.spec().data().seq_length());
   report_.Clear();
   std::span<const transformer::MicroBatch> batch;
   {
@@ -220,22 +214,21 @@ absl::Status TrainingRank::TrainStep(int64_t step) {
   // is made for the nominal number, and the optimizer puts that right.
   model_->set_loss_scale(static_cast<float>(1 / nominal_tokens));
   return executor_->RunStep(
-      batch,
-      {.reduce_grads =
-           [&] {
-             MEGA_RETURN_IF_ERROR(grads_->Finish(stream_));
-             MEGA_ASSIGN_OR_RETURN(step_loss_, ReduceLoss(model_->TakeLoss()));
-             return absl::OkStatus();
-           },
-       .step =
-           [&] {
-             MEGA_ASSIGN_OR_RETURN(
-                 const optimizer::StepResult result,
-                 optimizer_->Step(step, nominal_tokens / std::max(1.0, step_loss_.tokens)));
-             report_.set_grad_norm(result.grad_norm);
-             report_.set_lr(result.lr);
-             return absl::OkStatus();
-           }});
+      batch, {.reduce_grads =
+                  [&] {
+                    MEGA_RETURN_IF_ERROR(grads_->Finish(stream_));
+                    MEGA_ASSIGN_OR_RETURN(step_loss_, ReduceLoss(model_->TakeLoss()));
+                    return absl::OkStatus();
+                  },
+              .step =
+                  [&] {
+                    MEGA_ASSIGN_OR_RETURN(
+                        const optimizer::StepResult result,
+                        optimizer_->Step(step, nominal_tokens / std::max(1.0, step_loss_.tokens)));
+                    report_.set_grad_norm(result.grad_norm);
+                    report_.set_lr(result.lr);
+                    return absl::OkStatus();
+                  }});
 }
 
 absl::StatusOr<double> TrainingRank::Evaluate() {
