@@ -24,7 +24,8 @@ class Files {
   }
 
   // The stored slice's bytes, checked against the manifest.
-  absl::StatusOr<std::span<const std::byte>> BytesOf(const v1::TensorSlice& slice) {
+  absl::StatusOr<std::span<const std::byte>> BytesOf(const v1::TensorSlice& slice,
+                                                     const std::string& dtype) {
     const std::string path = folder_ + "/" + slice.file();
     auto open = open_.find(slice.file());
     if (open == open_.end()) {
@@ -41,6 +42,10 @@ class Files {
     }
     const TensorEntry* entry = open->second.Find(slice.name_in_file());
     if (entry == nullptr) return DataLoss("{} has no tensor {}", path, slice.name_in_file());
+    if (kernels::NameOf(entry->dtype) != dtype) {
+      return DataLoss("{} in {} is {} but the manifest says {}", slice.name_in_file(), path,
+                      kernels::NameOf(entry->dtype), dtype);
+    }
     if (!std::ranges::equal(entry->shape.dims(), slice.shape())) {
       return DataLoss("{} in {} has shape {} but the manifest says [{}]", slice.name_in_file(),
                       path, entry->shape.ToString(), absl::StrJoin(slice.shape(), ", "));
@@ -98,33 +103,43 @@ Dims ToDims(const Range& range) {
   return dims;
 }
 
+using Tensors = std::map<std::string, const v1::TensorInfo*>;
+
+// Everything that is missing or of another shape or type, at once.
+absl::Status CheckWanted(const Tensors& tensors, const std::string& folder,
+                         std::span<const NamedSlice> into) {
+  std::vector<std::string> missing, different;
+  for (const NamedSlice& want : into) {
+    const auto tensor = tensors.find(want.name);
+    if (tensor == tensors.end()) {
+      missing.push_back(want.name);
+    } else if (!std::ranges::equal(tensor->second->global_shape(), want.global_shape) ||
+               tensor->second->dtype() != kernels::NameOf(want.view.dtype())) {
+      different.push_back(
+          fmt::format("{} is {} [{}] there but {} [{}] here", want.name, tensor->second->dtype(),
+                      absl::StrJoin(tensor->second->global_shape(), ", "),
+                      kernels::NameOf(want.view.dtype()), absl::StrJoin(want.global_shape, ", ")));
+    }
+  }
+  if (missing.empty() && different.empty()) return absl::OkStatus();
+  std::string text = fmt::format("checkpoint {} was made by another model", folder);
+  if (!missing.empty()) text += ": it has no " + absl::StrJoin(missing, ", ");
+  if (!different.empty()) text += ": " + absl::StrJoin(different, "; ");
+  return missing.empty() ? absl::InvalidArgumentError(text) : absl::NotFoundError(text);
+}
+
 }  // namespace
 
 absl::Status Load(const v1::Manifest& manifest, const std::string& folder,
                   std::span<const NamedSlice> into) {
-  std::map<std::string, const v1::TensorInfo*> tensors;
+  Tensors tensors;
   for (const v1::TensorInfo& tensor : manifest.tensors()) tensors[tensor.name()] = &tensor;
   std::map<std::string, std::vector<const v1::TensorSlice*>> stored;
   for (const v1::TensorSlice& slice : manifest.slices()) stored[slice.tensor()].push_back(&slice);
 
+  MEGA_RETURN_IF_ERROR(CheckWanted(tensors, folder, into));
   Files files(manifest, folder);
   for (const NamedSlice& want : into) {
-    const auto tensor = tensors.find(want.name);
-    if (tensor == tensors.end()) {
-      return NotFound("checkpoint {} has no tensor {}; was it made by another model?", folder,
-                      want.name);
-    }
-    if (!std::ranges::equal(tensor->second->global_shape(), want.global_shape)) {
-      return InvalidArgument(
-          "{} is [{}] in checkpoint {} but [{}] in this model; load it into the "
-          "model it was made by",
-          want.name, absl::StrJoin(tensor->second->global_shape(), ", "), folder,
-          absl::StrJoin(want.global_shape, ", "));
-    }
-    if (tensor->second->dtype() != kernels::NameOf(want.view.dtype())) {
-      return InvalidArgument("{} is {} in checkpoint {} but {} here", want.name,
-                             tensor->second->dtype(), folder, kernels::NameOf(want.view.dtype()));
-    }
     const int rank = static_cast<int>(want.global_shape.size());
     const Dims to_offset = ToDims(want.offset);
     const Dims to_shape = ToDims(want.view.shape().dims());
@@ -136,7 +151,8 @@ absl::Status Load(const v1::Manifest& manifest, const std::string& folder,
                    to_offset[d] < slice->offset(d) + slice->shape(d);
       }
       if (!overlaps) continue;
-      MEGA_ASSIGN_OR_RETURN(const auto bytes, files.BytesOf(*slice));
+      MEGA_ASSIGN_OR_RETURN(const auto bytes,
+                            files.BytesOf(*slice, tensors.at(want.name)->dtype()));
       copied += CopyOverlap(bytes.data(), ToDims(slice->offset()), ToDims(slice->shape()),
                             want.view.data(), to_offset, to_shape, rank,
                             kernels::SizeOf(want.view.dtype()));

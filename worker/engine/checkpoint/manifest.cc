@@ -193,7 +193,7 @@ absl::Status WriteManifest(const v1::Manifest& manifest, const std::string& fold
 }
 
 absl::StatusOr<std::string> FindCheckpoint(const std::string& folder) {
-  std::error_code error;
+  std::error_code error, ignored;
   if (fs::exists(folder + "/" + kManifestName, error)) return folder;
   if (!fs::is_directory(folder, error)) return NotFound("{} is not a folder", folder);
   std::string best;
@@ -203,7 +203,7 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& folder) {
   for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
     if (it.depth() >= 2) it.disable_recursion_pending();
     const std::string name = it->path().filename().string();
-    if (name.rfind("step-", 0) != 0 || !fs::exists(it->path() / kManifestName)) continue;
+    if (name.rfind("step-", 0) != 0 || !fs::exists(it->path() / kManifestName, ignored)) continue;
     const absl::StatusOr<v1::Manifest> manifest = ReadManifest(it->path().string());
     if (manifest.ok() && manifest->step() > best_step) {
       best_step = manifest->step();

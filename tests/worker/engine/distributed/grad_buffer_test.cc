@@ -16,7 +16,7 @@ struct Model {
     for (size_t i = 0; i < sizes.size(); ++i) {
       values.push_back(pool.Zeros(DType::kF32, Shape{sizes[i]}, Purpose::kWeights));
       Parameter& parameter = parameters.emplace_back();
-      parameter.info.name = "p" + std::to_string(i);
+      parameter.info.name = fmt::format("p{}", i);
       parameter.value = values.back();
     }
     for (Parameter& parameter : parameters) pointers.push_back(&parameter);
