@@ -39,7 +39,7 @@ HWY_INLINE float OnlineSoftmaxRow(Columns row, float* scores, float* most, float
   *most = std::max(before, hn::GetLane(hn::MaxOfLanes(d, m)));
   const auto shift = hn::Set(d, *most);
   const float total = RowSum(count, [&](auto tag, int64_t j) HWY_ATTR {
-    const auto e = Exp(tag, hn::Sub(hn::LoadU(tag, x + j), hn::Set(tag, *most)));
+    const auto e = ExpBelow88(tag, hn::Sub(hn::LoadU(tag, x + j), hn::Set(tag, *most)));
     hn::StoreU(e, tag, x + j);
     return e;
   });

@@ -55,7 +55,7 @@ HWY_INLINE void ProbabilitiesAndGradient(Columns row, float lse, float expected,
   const Columns padded = row.Padded();
   const auto log_sum = hn::Set(d, lse), mean = hn::Set(d, expected);
   for (int64_t j = padded.begin; j < padded.end; j += Lanes()) {
-    const auto e = Exp(d, hn::Sub(hn::LoadU(d, p + j), log_sum));
+    const auto e = ExpBelow88(d, hn::Sub(hn::LoadU(d, p + j), log_sum));
     hn::StoreU(e, d, p + j);
     hn::StoreU(hn::Mul(e, hn::Sub(hn::LoadU(d, ds + j), mean)), d, ds + j);
   }

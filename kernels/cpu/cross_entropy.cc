@@ -24,7 +24,7 @@ void LogSumExpRow(const float* x, int64_t V, float* maximum, float* log_sum) {
   float m = hn::GetLane(hn::MaxOfLanes(d, most));
   for (; i < V; ++i) m = std::max(m, x[i]);
   const float sum = RowSum(V, [&](auto tag, int64_t j) HWY_ATTR {
-    return Exp(tag, hn::Sub(hn::LoadU(tag, x + j), hn::Set(tag, m)));
+    return ExpBelow88(tag, hn::Sub(hn::LoadU(tag, x + j), hn::Set(tag, m)));
   });
   *maximum = m;
   *log_sum = std::log(sum);
@@ -35,7 +35,7 @@ void SoftmaxGradientRow(const float* x, int64_t V, float lse, float scale, float
   // The rounding of a large lse would scale the whole row; there the row is summed and divided.
   if (std::abs(lse) > 16) {
     const float sum = RowSum(V, [&](auto d, int64_t i) HWY_ATTR {
-      const auto e = Exp(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, lse)));
+      const auto e = ExpBelow88(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, lse)));
       hn::StoreU(e, d, dx + i);
       return e;
     });
@@ -45,7 +45,7 @@ void SoftmaxGradientRow(const float* x, int64_t V, float lse, float scale, float
     return;
   }
   ForEachVector(V, [&](auto d, int64_t i) HWY_ATTR {
-    const auto e = Exp(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, lse)));
+    const auto e = ExpBelow88(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, lse)));
     hn::StoreU(hn::Mul(e, hn::Set(d, scale)), d, dx + i);
   });
 }

@@ -30,20 +30,19 @@ HWY_INLINE void ForEachVector(int64_t n, F&& f) {
   for (; i < n; ++i) f(F32x1(), i);
 }
 
-// e^x, relative error below 1.2e-7 where the result is normal: Cody and Waite's reduction
-// x = n ln 2 + r, |r| <= ln 2 / 2, and a minimax polynomial for e^r (Cephes expf). Exactly 0 below
-// -87.33, infinite above 88.38 (e^88.72 is the largest float), NaN for NaN.
+// e^x for x < 88, which softmax and sigmoid never exceed. Relative error below 1.2e-7 where the
+// result is normal: Cody and Waite's reduction x = n ln 2 + r, |r| <= ln 2 / 2, and a minimax
+// polynomial for e^r (Cephes expf). Exactly 0 below -87.33, NaN for NaN.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V Exp(D d, V x) {
+HWY_INLINE V ExpBelow88(D d, V x) {
   const hn::RebindToSigned<D> di;
   // Adding 1.5 · 2^23 + 127 rounds to an integer and leaves n + 127, the exponent of 2^n, in the
   // low bits.
   const V magic = hn::Set(d, 12583039.0f);
-  const V limited = hn::Min(hn::Set(d, 89.0f), x);  // in this order NaN stays
-  const V t = hn::MulAdd(limited, hn::Set(d, 1.44269504088896341f), magic);
+  const V t = hn::MulAdd(x, hn::Set(d, 1.44269504088896341f), magic);
   const V n = hn::Sub(t, magic);
-  const V r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f),
-                            hn::NegMulAdd(n, hn::Set(d, 0.693359375f), limited));
+  const V r =
+      hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x));
   V p = hn::Set(d, 1.9875691500e-4f);
   p = hn::MulAdd(p, r, hn::Set(d, 1.3981999507e-3f));
   p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073e-3f));
@@ -59,7 +58,7 @@ HWY_INLINE V Exp(D d, V x) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Sigmoid(D d, V x) {
   const V one = hn::Set(d, 1.0f);
-  const V e = Exp(d, hn::Neg(hn::Abs(x)));
+  const V e = ExpBelow88(d, hn::Neg(hn::Abs(x)));
   return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
 }
 
