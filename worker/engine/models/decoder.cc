@@ -123,7 +123,6 @@ void Decoder::BeginStep(const transformer::StepMode& mode) {
     layer->mlp.Clear();
   }
   if (loss_head_) loss_head_->Clear();
-  loss_ = {};
 }
 
 Tensor Decoder::Forward(int64_t micro_batch, const transformer::MicroBatch& batch, Tensor x_TD) {
