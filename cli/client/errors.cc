@@ -10,7 +10,8 @@ namespace mega::cli {
 namespace {
 
 constexpr char kBadRequestUrl[] = "type.googleapis.com/google.rpc.BadRequest";
-constexpr int kMaxShown = 100;
+constexpr char kSpecInvalid[] = "SPEC_INVALID";
+constexpr size_t kMaxShown = 100;
 
 }  // namespace
 
@@ -86,8 +87,13 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& target) {
   }
   google::rpc::Status details;
   google::rpc::BadRequest request;
-  if (details.ParseFromString(status.error_details()))
-    for (const google::protobuf::Any& detail : details.details()) detail.UnpackTo(&request);
+  google::rpc::ErrorInfo info;
+  if (details.ParseFromString(status.error_details())) {
+    for (const google::protobuf::Any& detail : details.details()) {
+      detail.UnpackTo(&request);
+      detail.UnpackTo(&info);
+    }
+  }
   std::vector<FieldViolation> violations;
   for (const auto& violation : request.field_violations()) {
     if (violations.size() == kMaxShown) break;
@@ -101,7 +107,9 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& target) {
                      : fmt::format("\n  {}: {}", violation.field, violation.description);
   }
   const absl::Status plain(code, message);
-  return violations.empty() ? plain : WithViolations(plain, violations);
+  // Other requests have fields too; only a spec's are an invalid job file.
+  return violations.empty() || info.reason() != kSpecInvalid ? plain
+                                                             : WithViolations(plain, violations);
 }
 
 }  // namespace mega::cli

@@ -339,17 +339,19 @@ class JobReader {
   std::string source_;
 };
 
-// The place of `field`, else of the section that should hold it.
-Place PlaceOf(const JobFile& job, std::string field, const std::string& source) {
-  while (!field.empty()) {
-    if (const auto found = job.places.find(field); found != job.places.end()) return found->second;
-    const size_t cut = field.find_last_of(".[");
-    field.resize(cut == std::string::npos ? 0 : cut);
-  }
-  return {source, {}};
-}
-
 }  // namespace
+
+Problem PlaceProblem(const JobFile& job, const std::string& source, std::string field,
+                     std::string message) {
+  if (field.starts_with("spec.")) field = field.substr(5);
+  for (std::string path = field; !path.empty();) {
+    if (const auto found = job.places.find(path); found != job.places.end())
+      return {found->second, std::move(field), std::move(message)};
+    const size_t cut = path.find_last_of(".[");
+    path.resize(cut == std::string::npos ? 0 : cut);
+  }
+  return {{source, {}}, std::move(field), std::move(message)};
+}
 
 std::string ToText(const Problem& problem) {
   const Position at = problem.place.at;
@@ -396,8 +398,7 @@ ParsedJob ParseAndCheckJob(const JobText& text) {
   if (!out.problems.empty()) return out;
   const v1::JobSpec resolved = spec::ApplyDefaults(out.job.spec);
   for (const spec::Violation& violation : spec::Validate(out.job.metadata, resolved)) {
-    out.problems.push_back(
-        {PlaceOf(out.job, violation.field, text.source), violation.field, violation.message});
+    out.problems.push_back(PlaceProblem(out.job, text.source, violation.field, violation.message));
   }
   return out;
 }

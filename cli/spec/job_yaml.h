@@ -60,4 +60,9 @@ ParsedJob ParseJob(const JobText& text);
 // ParseJob, then the rules of planner/spec; their violations get the place of their key.
 ParsedJob ParseAndCheckJob(const JobText& text);
 
+// A problem that somebody else found in `job` ("spec.training.steps", "training.steps"), with the
+// place of its key, or of the section that should hold it.
+Problem PlaceProblem(const JobFile& job, const std::string& source, std::string field,
+                     std::string message);
+
 }  // namespace mega::cli

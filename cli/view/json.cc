@@ -1,7 +1,7 @@
 #include "cli/view/json.h"
 
 #include "absl/strings/ascii.h"
-#include "base/check.h"
+#include "absl/strings/numbers.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace mega::cli {
@@ -9,16 +9,48 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string Convert(const google::protobuf::Message& message, bool indented) {
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+
+// {"step": "20"} → {"step": 20} for the int64 fields of `type`.
+void NumbersForInt64(const Descriptor& type, ordered_json& json) {
+  if (!json.is_object()) return;
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const auto found = json.find(field.name());
+    if (found == json.end() || field.is_map()) continue;
+    const auto convert = [&field](ordered_json& value) {
+      if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+        NumbersForInt64(*field.message_type(), value);
+      } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_INT64 && value.is_string()) {
+        int64_t number = 0;
+        if (absl::SimpleAtoi(value.get<std::string>(), &number)) value = number;
+      }
+    };
+    if (found->is_array()) {
+      for (ordered_json& value : *found) convert(value);
+    } else {
+      convert(*found);
+    }
+  }
+}
+
+ordered_json Convert(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
-  options.add_whitespace = indented;
-  std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
+  std::string text;
   // Fails on times beyond year 9999, which only a broken peer sends.
-  if (!status.ok()) return indented ? "{}\n" : "{}";
+  if (!google::protobuf::util::MessageToJsonString(message, &text, options).ok())
+    return ordered_json::object();
+  ordered_json json = ordered_json::parse(text, nullptr, false);
+  if (json.is_discarded()) return ordered_json::object();
+  NumbersForInt64(*message.GetDescriptor(), json);
   return json;
+}
+
+std::string Dump(const ordered_json& json, int indent) {
+  return json.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 // A word that YAML readers take for text; everything else goes in JSON's quotes, which YAML shares.
@@ -34,7 +66,7 @@ bool IsPlainWord(const std::string& text) {
 
 std::string Scalar(const ordered_json& json) {
   if (json.is_string() && IsPlainWord(json.get<std::string>())) return json.get<std::string>();
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return Dump(json, -1);
 }
 
 void AppendYaml(const ordered_json& json, const std::string& indent, std::string& out) {
@@ -63,9 +95,13 @@ void AppendYaml(const ordered_json& json, const std::string& indent, std::string
 
 }  // namespace
 
-std::string ToJson(const google::protobuf::Message& message) { return Convert(message, true); }
+std::string ToJson(const google::protobuf::Message& message) {
+  return Dump(Convert(message), 2) + "\n";
+}
 
-std::string ToJsonLine(const google::protobuf::Message& message) { return Convert(message, false); }
+std::string ToJsonLine(const google::protobuf::Message& message) {
+  return Dump(Convert(message), -1);
+}
 
 std::string ToYaml(const ordered_json& json) {
   std::string out;
@@ -73,8 +109,6 @@ std::string ToYaml(const ordered_json& json) {
   return out;
 }
 
-std::string ToYaml(const google::protobuf::Message& message) {
-  return ToYaml(ordered_json::parse(Convert(message, false)));
-}
+std::string ToYaml(const google::protobuf::Message& message) { return ToYaml(Convert(message)); }
 
 }  // namespace mega::cli

@@ -1,5 +1,6 @@
-// The API messages as JSON and YAML. JSON is the proto3 mapping with the proto's own field names
-// (one spelling everywhere) and unset scalars shown; a stable interface for scripts.
+// The API messages as JSON and YAML, a stable interface for scripts: the proto3 mapping with the
+// proto's own field names (one spelling everywhere), unset scalars shown, and int64 as numbers
+// (proto3 JSON readers take both; jq and Python can count with them). Checksums stay text.
 #pragma once
 
 #include <string>

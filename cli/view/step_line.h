@@ -1,4 +1,4 @@
-// One optimizer step as a line, and as a JSON line.
+// One optimizer step as a line.
 #pragma once
 
 #include <string>
@@ -10,10 +10,5 @@ namespace mega::cli {
 // "step 1/20 loss 5.5452 grad_norm 1.23 lr 3.0e-05 tokens/s 12345 mfu 31.2%", and on steps that
 // evaluated " validation_loss 2.1234". Stable: scripts match it.
 std::string StepLine(const v1::StepReport& report);
-
-// {"step":1,"total_steps":20,"loss":…,"grad_norm":…,"lr":…,"tokens_per_s":…,"mfu":…,
-//  "step_seconds":…,"validation_loss":…,"consumed_tokens":…,"attempt":1,"time":"…"}: numbers are
-// numbers, keys that were not measured are absent, doubles keep all their digits.
-std::string StepJson(const v1::StepReport& report);
 
 }  // namespace mega::cli

@@ -1,0 +1,151 @@
+#include "cli/commands/command.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <sstream>
+
+namespace mega::cli {
+namespace {
+
+const char* Word(Output output) {
+  switch (output) {
+    case Output::kTable:
+      return "table";
+    case Output::kWide:
+      return "wide";
+    case Output::kJson:
+      return "json";
+    case Output::kYaml:
+      return "yaml";
+    case Output::kName:
+      return "name";
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<Target> Shell::FindTarget() const {
+  return cli::FindTarget(coordinator, name_space,
+                         [](const char* name) { return std::getenv(name); });
+}
+
+absl::StatusOr<Client> Shell::Connect() const {
+  MEGA_ASSIGN_OR_RETURN(Target target, FindTarget());
+  return Client(std::move(target));
+}
+
+// Descriptions are "help line\nexample": lists show the first line, a command's own help starts
+// with the example.
+std::string HelpFormatter::make_description(const CLI::App* app) const {
+  const std::string description = app->get_description();
+  const size_t cut = description.find('\n');
+  if (cut == std::string::npos) return description + "\n";
+  return "Example: " + description.substr(cut + 1) + "\n" + description.substr(0, cut) + "\n\n";
+}
+
+std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
+  std::ostringstream out;
+  const std::string description = command->get_description();
+  CLI::detail::format_help(out, command->get_display_name(true),
+                           description.substr(0, description.find('\n')), get_column_width());
+  return out.str();
+}
+
+CLI::App* AddCommand(CLI::App& app, const std::string& name, const std::string& help,
+                     const std::string& example) {
+  return app.add_subcommand(name, help + "\n" + example);
+}
+
+void AddOutput(CLI::App& command, Output& output, const std::vector<Output>& allowed) {
+  std::map<std::string, Output> words;
+  std::string list;
+  for (const Output one : allowed) {
+    words[Word(one)] = one;
+    list += (list.empty() ? "" : ", ") + std::string(Word(one));
+  }
+  command
+      .add_option_function<std::string>(
+          "-o,--output",
+          [&output, words, list](const std::string& word) {
+            const auto found = words.find(word);
+            if (found == words.end())
+              throw CLI::ValidationError("--output", "'" + word + "' is none of " + list);
+            output = found->second;
+          },
+          "One of " + list)
+      ->type_name("FORMAT");
+}
+
+void AddLineOutput(CLI::App& command, Output& output) {
+  AddOutput(command, output, {Output::kTable, Output::kJson});
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "megactl: %s\n", std::string(status.message()).c_str());
+  return ExitCodeOf(status);
+}
+
+int FailProblems(const std::vector<Problem>& problems, const std::string& consequence) {
+  for (const Problem& problem : problems) std::fprintf(stderr, "%s\n", ToText(problem).c_str());
+  std::fprintf(stderr, "megactl: %zu %s; %s\n", problems.size(),
+               problems.size() == 1 ? "problem" : "problems", consequence.c_str());
+  return kExitInvalidSpec;
+}
+
+LoadedJob LoadJob(const std::string& path, const std::vector<std::string>& overrides,
+                  const std::string& name_space, const std::string& consequence) {
+  LoadedJob loaded;
+  absl::StatusOr<JobText> text = ReadJobText(path, overrides);
+  if (!text.ok()) {
+    loaded.exit_code = Fail(text.status());
+    return loaded;
+  }
+  loaded.source = text->source;
+  ParsedJob parsed = ParseAndCheckJob(*text);
+  if (!parsed.problems.empty()) {
+    loaded.exit_code = FailProblems(parsed.problems, consequence);
+    return loaded;
+  }
+  loaded.job = std::move(parsed.job);
+  if (loaded.job.metadata.namespace_().empty() && !name_space.empty())
+    loaded.job.metadata.set_namespace_(name_space);
+  return loaded;
+}
+
+int FailRefused(const absl::Status& status, const LoadedJob& loaded,
+                const std::string& consequence) {
+  std::vector<Problem> problems;
+  for (const FieldViolation& violation : ViolationsOf(status))
+    problems.push_back(
+        PlaceProblem(loaded.job, loaded.source, violation.field, violation.description));
+  return problems.empty() ? Fail(status) : FailProblems(problems, consequence);
+}
+
+int ExitCodeOf(v1::JobPhase phase) {
+  switch (phase) {
+    case v1::JOB_PHASE_SUCCEEDED:
+      return kExitOk;
+    case v1::JOB_PHASE_CANCELLED:
+      return kExitJobCancelled;
+    case v1::JOB_PHASE_FAILED:
+      return kExitJobFailed;
+    default:
+      return kExitJobNotFinished;
+  }
+}
+
+void PrintStdout(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+void ExitOnInterrupt() {
+  std::signal(SIGINT, [](int) { _exit(kExitInterrupted); });
+}
+
+}  // namespace mega::cli

@@ -1,0 +1,33 @@
+#include "cli/commands/engine_process.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "cli/commands/command.h"
+
+namespace mega::cli {
+
+absl::StatusOr<std::string> ProgramBeside(const std::string& name) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return Internal("/proc/self/exe: {}", error.message());
+  const std::filesystem::path program = self.parent_path() / name;
+  if (access(program.c_str(), X_OK) != 0) {
+    return Internal("{} is missing beside megactl; build it: ninja -C BUILD {}", program.string(),
+                    name);
+  }
+  return program.string();
+}
+
+int ExecEngine(const std::vector<std::string>& arguments) {
+  const absl::StatusOr<std::string> program = ProgramBeside("mega-engine");
+  if (!program.ok()) return Fail(program.status());
+  std::vector<char*> argv = {const_cast<char*>(program->c_str())};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  execv(program->c_str(), argv.data());
+  return Fail(ErrnoStatus(errno, *program));
+}
+
+}  // namespace mega::cli

@@ -1,0 +1,110 @@
+// megactl get: one job, or the jobs of a namespace.
+#include <memory>
+
+#include "absl/time/clock.h"
+#include "cli/commands/command.h"
+#include "cli/view/json.h"
+#include "cli/view/table.h"
+#include "cli/view/words.h"
+
+namespace mega::cli {
+namespace {
+
+struct Options {
+  std::string handle;
+  bool all_namespaces = false;
+  bool no_headers = false;
+  Output output = Output::kTable;
+};
+
+std::string Progress(const v1::Job& job) {
+  const int64_t steps = job.attempts().empty() ? job.resolved_spec().training().steps()
+                                               : job.attempts().rbegin()->plan().steps();
+  return steps > 0 ? fmt::format("{}/{}", job.last_step(), steps)
+                   : fmt::format("{}", job.last_step());
+}
+
+std::string Jobs(const google::protobuf::RepeatedPtrField<v1::Job>& jobs, bool wide,
+                 bool with_header) {
+  std::vector<std::string> header = {"NAME", "ID", "PHASE", "STEP", "LOSS", "RESTARTS", "AGE"};
+  if (wide) header.insert(header.end(), {"NAMESPACE", "QUEUE", "REASON"});
+  Table table(header);
+  const absl::Time now = absl::Now();
+  for (const v1::Job& job : jobs) {
+    std::vector<std::string> row = {
+        Printable(job.metadata().name()),
+        Printable(job.uid()),
+        PhaseName(job.phase()),
+        Progress(job),
+        job.last_step() > 0 ? fmt::format("{:.4f}", job.last_loss()) : "-",
+        fmt::format("{}", job.restarts()),
+        FormatAge(job.create_time(), job.has_create_time(), now)};
+    if (wide) {
+      const std::string queue =
+          job.queue_position() > 0 ? fmt::format("{}", job.queue_position()) : "-";
+      row.insert(row.end(),
+                 {Printable(job.metadata().namespace_()), queue, Printable(job.reason())});
+    }
+    table.AddRow(std::move(row));
+  }
+  return table.ToString(with_header);
+}
+
+int Get(const Shell& shell, const Options& options) {
+  ExitOnInterrupt();
+  absl::StatusOr<Client> client = shell.Connect();
+  if (!client.ok()) return Fail(client.status());
+  v1::ListJobsResponse jobs;
+  if (options.handle.empty()) {
+    std::string name_space = client->target().name_space;
+    if (options.all_namespaces) name_space = "-";
+    if (name_space.empty()) name_space = "default";
+    absl::StatusOr<v1::ListJobsResponse> list = client->ListJobs("namespaces/" + name_space);
+    if (!list.ok()) return Fail(list.status());
+    jobs = *std::move(list);
+  } else {
+    absl::StatusOr<v1::Job> job = client->GetJob(options.handle);
+    if (!job.ok()) return Fail(job.status());
+    *jobs.add_jobs() = *std::move(job);
+  }
+  const google::protobuf::Message* message = &jobs;
+  if (!options.handle.empty()) message = &jobs.jobs(0);
+  switch (options.output) {
+    case Output::kJson:
+      PrintStdout(ToJson(*message));
+      break;
+    case Output::kYaml:
+      PrintStdout(ToYaml(*message));
+      break;
+    case Output::kName:
+      for (const v1::Job& job : jobs.jobs()) PrintStdout(Printable(job.metadata().name()) + "\n");
+      break;
+    case Output::kTable:
+    case Output::kWide:
+      if (jobs.jobs().empty()) {
+        std::fprintf(stderr,
+                     "no jobs; megactl submit JOB.yaml makes one, -A shows all namespaces\n");
+        break;
+      }
+      PrintStdout(Jobs(jobs.jobs(), options.output == Output::kWide, !options.no_headers));
+      break;
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddGet(CLI::App& app, Shell& shell) {
+  CLI::App* command =
+      AddCommand(app, "get", "Show a job, or list jobs", "megactl get shakespeare -o json");
+  command->alias("ls")->alias("jobs");
+  auto options = std::make_shared<Options>();
+  command->add_option("job", options->handle, "Name, id, or the unique start of one");
+  command->add_flag("-A,--all-namespaces", options->all_namespaces, "Jobs of every namespace");
+  command->add_flag("--no-headers", options->no_headers, "Rows alone");
+  AddOutput(*command, options->output,
+            {Output::kTable, Output::kWide, Output::kJson, Output::kYaml, Output::kName});
+  command->callback([&shell, options] { shell.exit_code = Get(shell, *options); });
+}
+
+}  // namespace mega::cli

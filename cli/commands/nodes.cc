@@ -1,0 +1,85 @@
+// megactl nodes: the machines of the cluster.
+#include <memory>
+
+#include "absl/time/clock.h"
+#include "cli/commands/command.h"
+#include "cli/view/json.h"
+#include "cli/view/table.h"
+#include "cli/view/words.h"
+
+namespace mega::cli {
+namespace {
+
+struct Options {
+  bool no_headers = false;
+  Output output = Output::kTable;
+};
+
+std::string NodesText(const v1::ListNodesResponse& nodes, bool wide, bool with_header) {
+  std::vector<std::string> header = {"NAME", "STATE", "DEVICES", "IN USE", "HEARTBEAT", "VERSION"};
+  if (wide) header.insert(header.end(), {"THREADS", "ADDRESS", "METRICS", "LABELS"});
+  Table table(header);
+  const absl::Time now = absl::Now();
+  for (const v1::Node& node : nodes.nodes()) {
+    std::vector<std::string> row = {
+        Printable(node.name()),
+        NodeName(node.state()),
+        fmt::format("{}", node.devices_size()),
+        fmt::format("{}", node.devices_in_use()),
+        FormatAge(node.last_heartbeat(), node.has_last_heartbeat(), now),
+        Printable(node.version())};
+    if (wide) {
+      int64_t threads = 0;
+      for (const v1::Device& device : node.devices()) threads += device.threads();
+      std::string labels;
+      for (const auto& [key, value] : node.labels())
+        labels +=
+            fmt::format("{}{}={}", labels.empty() ? "" : ",", Printable(key), Printable(value));
+      row.insert(row.end(), {fmt::format("{}", threads), Printable(node.address()),
+                             Printable(node.metrics_address()), labels});
+    }
+    table.AddRow(std::move(row));
+  }
+  return table.ToString(with_header);
+}
+
+int Nodes(const Shell& shell, const Options& options) {
+  ExitOnInterrupt();
+  absl::StatusOr<Client> client = shell.Connect();
+  if (!client.ok()) return Fail(client.status());
+  const absl::StatusOr<v1::ListNodesResponse> nodes = client->ListNodes();
+  if (!nodes.ok()) return Fail(nodes.status());
+  switch (options.output) {
+    case Output::kJson:
+      PrintStdout(ToJson(*nodes));
+      break;
+    case Output::kYaml:
+      PrintStdout(ToYaml(*nodes));
+      break;
+    case Output::kName:
+      for (const v1::Node& node : nodes->nodes()) PrintStdout(Printable(node.name()) + "\n");
+      break;
+    default:
+      if (nodes->nodes().empty()) {
+        std::fprintf(stderr, "no nodes; start one: mega-worker --coordinator %s --devices 2\n",
+                     client->target().address.c_str());
+        break;
+      }
+      PrintStdout(NodesText(*nodes, options.output == Output::kWide, !options.no_headers));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddNodes(CLI::App& app, Shell& shell) {
+  CLI::App* command =
+      AddCommand(app, "nodes", "List the nodes of the cluster", "megactl nodes -o wide");
+  auto options = std::make_shared<Options>();
+  command->add_flag("--no-headers", options->no_headers, "Rows alone");
+  AddOutput(*command, options->output,
+            {Output::kTable, Output::kWide, Output::kJson, Output::kYaml, Output::kName});
+  command->callback([&shell, options] { shell.exit_code = Nodes(shell, *options); });
+}
+
+}  // namespace mega::cli

@@ -1,0 +1,15 @@
+// A plan as text.
+#pragma once
+
+#include <string>
+
+#include "mega/v1/plan.pb.h"
+
+namespace mega::cli {
+
+// Layout, work, memory by purpose, reasons: a few lines.
+std::string PlanText(const v1::Plan& plan);
+// Which rank runs where.
+std::string PlacementText(const v1::Plan& plan);
+
+}  // namespace mega::cli

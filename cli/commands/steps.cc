@@ -1,0 +1,57 @@
+// megactl steps: the optimizer steps of a job, each once.
+#include <memory>
+
+#include "cli/commands/command.h"
+#include "cli/commands/follow.h"
+#include "cli/view/json.h"
+#include "cli/view/step_line.h"
+
+namespace mega::cli {
+namespace {
+
+struct Options {
+  std::string handle;
+  bool follow = false;
+  int64_t from = 1;
+  Output output = Output::kTable;
+};
+
+int Steps(const Shell& shell, const Options& options) {
+  ExitOnInterrupt();
+  absl::StatusOr<Client> client = shell.Connect();
+  if (!client.ok()) return Fail(client.status());
+  const absl::StatusOr<v1::Job> job = client->GetJob(options.handle);
+  if (!job.ok()) return Fail(job.status());
+
+  v1::StreamStepsRequest request;
+  request.set_name(job->name());
+  request.set_from_step(options.from);
+  request.set_follow(options.follow);
+  const absl::Status status = Follow<v1::StepReport>(
+      [&] { return client->StreamSteps(request); },
+      [&](const v1::StepReport& report) {
+        request.set_from_step(report.step() + 1);
+        PrintStdout((options.output == Output::kJson ? ToJsonLine(report) : StepLine(report)) +
+                    "\n");
+        return true;
+      },
+      options.follow);
+  return status.ok() ? kExitOk : Fail(status);
+}
+
+}  // namespace
+
+void AddSteps(CLI::App& app, Shell& shell) {
+  CLI::App* command = AddCommand(app, "steps", "Show the steps of a job: loss, speed",
+                                 "megactl steps -f shakespeare -o json | jq .loss");
+  auto options = std::make_shared<Options>();
+  command->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
+  command->add_flag("-f,--follow", options->follow, "Go on until the job ends");
+  command->add_option("--from", options->from, "First step to show")
+      ->check(CLI::PositiveNumber)
+      ->type_name("STEP");
+  AddLineOutput(*command, options->output);
+  command->callback([&shell, options] { shell.exit_code = Steps(shell, *options); });
+}
+
+}  // namespace mega::cli

@@ -1,0 +1,92 @@
+// megactl submit: a job file to the coordinator. Safe to repeat with one --request-id.
+#include <fstream>
+#include <memory>
+
+#include "cli/commands/command.h"
+#include "cli/view/json.h"
+#include "cli/view/words.h"
+
+namespace mega::cli {
+namespace {
+
+struct Options {
+  std::string file;
+  std::vector<std::string> overrides;
+  std::string request_id;
+  bool dry_run = false;
+  bool quiet = false;
+  Output output = Output::kTable;
+};
+
+// A random UUID of the kernel's making.
+absl::StatusOr<std::string> RandomUuid() {
+  std::ifstream file("/proc/sys/kernel/random/uuid");
+  std::string uuid;
+  if (!std::getline(file, uuid) || uuid.size() != 36)
+    return Internal("/proc/sys/kernel/random/uuid gave no UUID; pass --request-id");
+  return uuid;
+}
+
+int Submit(const Shell& shell, const Options& options) {
+  ExitOnInterrupt();
+  const absl::StatusOr<Target> target = shell.FindTarget();
+  if (!target.ok()) return Fail(target.status());
+  const std::string consequence =
+      options.dry_run ? "the job is not valid" : "nothing was submitted";
+  const LoadedJob loaded =
+      LoadJob(options.file, options.overrides, target->name_space, consequence);
+  if (loaded.exit_code != kExitOk) return loaded.exit_code;
+
+  v1::SubmitJobRequest request;
+  request.set_request_id(options.request_id);
+  if (options.request_id.empty()) {
+    absl::StatusOr<std::string> uuid = RandomUuid();
+    if (!uuid.ok()) return Fail(uuid.status());
+    request.set_request_id(*uuid);
+  }
+  *request.mutable_metadata() = loaded.job.metadata;
+  *request.mutable_spec() = loaded.job.spec;
+  request.set_validate_only(options.dry_run);
+  Client client(*target);
+  const absl::StatusOr<v1::Job> job = client.SubmitJob(request);
+  if (!job.ok()) return FailRefused(job.status(), loaded, consequence);
+
+  const std::string& name = job->metadata().name();
+  if (options.quiet || options.output == Output::kName) {
+    PrintStdout((options.quiet ? job->uid() : name) + "\n");
+  } else if (options.output == Output::kJson) {
+    PrintStdout(ToJson(*job));
+  } else if (options.output == Output::kYaml) {
+    PrintStdout(ToYaml(*job));
+  } else if (options.dry_run) {
+    PrintStdout(
+        fmt::format("{} is valid: the coordinator would take job {}\n", loaded.source, name));
+  } else {
+    PrintStdout(
+        fmt::format("job {} submitted, id {}, {}\nnext: megactl steps -f {}  ·  megactl "
+                    "describe {}  ·  megactl wait {}\n",
+                    name, job->uid(), PhaseName(job->phase()), job->uid(), job->uid(), job->uid()));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddSubmit(CLI::App& app, Shell& shell) {
+  CLI::App* command = AddCommand(app, "submit", "Submit a job file",
+                                 "megactl submit job.yaml --set training.steps=1000");
+  auto options = std::make_shared<Options>();
+  command->add_option("file", options->file, "Job file, - for standard input")->required();
+  command->add_option("--set", options->overrides, "Override a key: training.steps=20")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--request-id", options->request_id,
+                      "The same id gives the same job, however often it is sent");
+  command->add_flag("--dry-run", options->dry_run, "Check everything, store nothing");
+  command->add_flag("-q,--quiet", options->quiet, "Print the job's id alone");
+  AddOutput(*command, options->output,
+            {Output::kTable, Output::kJson, Output::kYaml, Output::kName});
+  command->callback([&shell, options] { shell.exit_code = Submit(shell, *options); });
+}
+
+}  // namespace mega::cli

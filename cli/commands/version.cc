@@ -1,0 +1,45 @@
+// megactl version: its own, and the coordinator's when one answers.
+#include <memory>
+
+#include "base/version.h"
+#include "cli/commands/command.h"
+#include "nlohmann/json.hpp"
+
+namespace mega::cli {
+namespace {
+
+int Version(const Shell& shell, Output output) {
+  ExitOnInterrupt();
+  const absl::StatusOr<Target> target = shell.FindTarget();
+  if (!target.ok()) return Fail(target.status());
+  const absl::StatusOr<v1::GetVersionResponse> coordinator = Client(*target).GetVersion();
+  if (output == Output::kJson) {
+    nlohmann::ordered_json json = {{"version", kVersion}};
+    if (coordinator.ok())
+      json["coordinator"] = {{"address", target->address},
+                             {"version", coordinator->version()},
+                             {"revision", coordinator->revision()}};
+    PrintStdout(json.dump(2) + "\n");
+    return kExitOk;
+  }
+  PrintStdout(fmt::format("megactl {}\n", kVersion));
+  if (coordinator.ok()) {
+    PrintStdout(
+        fmt::format("coordinator {} ({})\n", Printable(coordinator->version()), target->address));
+  } else {
+    PrintStdout(
+        fmt::format("coordinator not reached ({}, from {})\n", target->address, target->source));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddVersion(CLI::App& app, Shell& shell) {
+  CLI::App* command = AddCommand(app, "version", "Show versions", "megactl version -o json");
+  auto output = std::make_shared<Output>(Output::kTable);
+  AddOutput(*command, *output, {Output::kTable, Output::kJson});
+  command->callback([&shell, output] { shell.exit_code = Version(shell, *output); });
+}
+
+}  // namespace mega::cli
