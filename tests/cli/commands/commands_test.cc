@@ -1,0 +1,386 @@
+// megactl as a process against a scripted coordinator: output, exit codes, reconnection.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cli/local/child.h"
+#include "fmt/core.h"
+#include "nlohmann/json.hpp"
+#include "tests/cli/commands/scripted_coordinator.h"
+
+namespace mega::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kDeadline = absl::Seconds(60);
+constexpr char kTiny[] = MEGA_SOURCE_DIR "/deploy/examples/tiny.yaml";
+
+struct Result {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class CommandsTest : public ::testing::Test {
+ protected:
+  CommandsTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "mega-cli-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    // No configuration of the person who runs the tests.
+    setenv("XDG_CONFIG_HOME", folder_.c_str(), 1);
+    unsetenv("MEGACTL_COORDINATOR");
+    unsetenv("MEGACTL_NAMESPACE");
+  }
+  ~CommandsTest() override { std::filesystem::remove_all(folder_); }
+
+  absl::StatusOr<Child> Start(const std::vector<std::string>& arguments) {
+    return Child::Start({.program = MEGA_BIN_DIR "/megactl",
+                         .arguments = arguments,
+                         .output = folder_ + "/out",
+                         .error_output = folder_ + "/err"});
+  }
+  // Without a coordinator.
+  Result RunAlone(const std::vector<std::string>& arguments) {
+    std::filesystem::remove(folder_ + "/out");
+    std::filesystem::remove(folder_ + "/err");
+    absl::StatusOr<Child> child = Start(arguments);
+    if (!child.ok() || !child->WaitFor(kDeadline)) return {};
+    const int status = *child->Poll();
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), ReadFile(folder_ + "/out"),
+            ReadFile(folder_ + "/err")};
+  }
+  Result Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--coordinator", coordinator_.address()});
+    return RunAlone(arguments);
+  }
+  std::string JobFile(const std::string& text) {
+    const std::string path = folder_ + "/job.yaml";
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  static void Fill(v1::Job* job, v1::JobPhase phase) {
+    job->set_name("namespaces/default/jobs/abc123");
+    job->set_uid("abc123");
+    job->mutable_metadata()->set_name("tiny");
+    job->set_phase(phase);
+  }
+  void JobIs(v1::JobPhase phase) {
+    coordinator_.get = [phase](const v1::GetJobRequest&, v1::Job* job) {
+      Fill(job, phase);
+      return grpc::Status::OK;
+    };
+  }
+  void GetFails(grpc::StatusCode code) {
+    coordinator_.get = [code](const v1::GetJobRequest&, v1::Job*) {
+      return grpc::Status(code, "scripted");
+    };
+  }
+
+  ScriptedCoordinator coordinator_;
+  std::string folder_;
+};
+
+TEST_F(CommandsTest, UsageErrorsAreTwo) {
+  EXPECT_EQ(RunAlone({}).code, 2);
+  EXPECT_EQ(RunAlone({"submitt"}).code, 2);
+  EXPECT_EQ(RunAlone({"submit"}).code, 2);
+  EXPECT_EQ(RunAlone({"get", "-o", "xml"}).code, 2);
+  EXPECT_EQ(RunAlone({"--coordinator", "nowhere", "get"}).code, 2);
+  EXPECT_EQ(RunAlone({"wait", "x", "--timeout", "soon"}).code, 2);
+}
+
+TEST_F(CommandsTest, EveryCommandsHelpStartsWithAnExample) {
+  for (const char* command :
+       {"run", "submit", "get", "describe", "nodes", "logs", "events", "steps", "cancel", "wait",
+        "plan", "checkpoints", "version", "completion", "schema"}) {
+    const Result result = RunAlone({command, "--help"});
+    EXPECT_EQ(result.code, 0) << command;
+    EXPECT_TRUE(result.out.starts_with(fmt::format("Example: "))) << result.out;
+    EXPECT_THAT(result.out.substr(0, result.out.find('\n')), HasSubstr("megactl"));
+  }
+  EXPECT_THAT(RunAlone({"--help"}).out, HasSubstr("Exit codes: 0 ok"));
+}
+
+TEST_F(CommandsTest, UnreachableCoordinatorIsSixAndSaysWhatToDo) {
+  const Result result = RunAlone({"--coordinator", "127.0.0.1:1", "get"});
+  EXPECT_EQ(result.code, 6);
+  EXPECT_THAT(result.err, HasSubstr("127.0.0.1:1"));
+  EXPECT_THAT(result.err, HasSubstr("--coordinator HOST:PORT"));
+  EXPECT_EQ(RunAlone({"--coordinator", "127.0.0.1:1", "wait", "x"}).code, 6);
+  EXPECT_EQ(RunAlone({"--coordinator", "127.0.0.1:1", "submit", kTiny}).code, 6);
+}
+
+TEST_F(CommandsTest, StatusCodesAreExitCodes) {
+  for (const auto& [code, exit_code] :
+       std::vector<std::pair<grpc::StatusCode, int>>{{grpc::StatusCode::NOT_FOUND, 3},
+                                                     {grpc::StatusCode::ALREADY_EXISTS, 4},
+                                                     {grpc::StatusCode::FAILED_PRECONDITION, 4},
+                                                     {grpc::StatusCode::ABORTED, 4},
+                                                     {grpc::StatusCode::UNAUTHENTICATED, 5},
+                                                     {grpc::StatusCode::PERMISSION_DENIED, 5},
+                                                     {grpc::StatusCode::UNAVAILABLE, 6},
+                                                     {grpc::StatusCode::DEADLINE_EXCEEDED, 7},
+                                                     {grpc::StatusCode::INVALID_ARGUMENT, 2},
+                                                     {grpc::StatusCode::INTERNAL, 1}}) {
+    GetFails(code);
+    const Result result = Run({"get", "x"});
+    EXPECT_EQ(result.code, exit_code) << code;
+    EXPECT_THAT(result.err, HasSubstr("scripted"));
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+TEST_F(CommandsTest, WaitEndsAsTheJobDid) {
+  for (const auto& [phase, exit_code] :
+       std::vector<std::pair<v1::JobPhase, int>>{{v1::JOB_PHASE_SUCCEEDED, 0},
+                                                 {v1::JOB_PHASE_FAILED, 100},
+                                                 {v1::JOB_PHASE_CANCELLED, 103}}) {
+    JobIs(phase);
+    EXPECT_EQ(Run({"wait", "tiny"}).code, exit_code);
+  }
+  JobIs(v1::JOB_PHASE_RUNNING);
+  EXPECT_EQ(Run({"wait", "tiny", "--timeout", "10ms"}).code, 101);
+  GetFails(grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(Run({"wait", "tiny"}).code, 102);
+}
+
+TEST_F(CommandsTest, WaitOutlivesACoordinatorsAbsence) {
+  std::atomic<int> calls = 0;
+  coordinator_.get = [&](const v1::GetJobRequest&, v1::Job* job) {
+    const int call = ++calls;
+    if (call > 1 && call < 8) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "away");
+    Fill(job, call == 1 ? v1::JOB_PHASE_RUNNING : v1::JOB_PHASE_SUCCEEDED);
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"wait", "tiny"}).code, 0);
+  EXPECT_GE(calls, 8);
+}
+
+TEST_F(CommandsTest, SubmitSendsTheJobAndPrintsItsId) {
+  v1::SubmitJobRequest sent;
+  coordinator_.submit = [&](const v1::SubmitJobRequest& request, v1::Job* job) {
+    sent = request;
+    Fill(job, v1::JOB_PHASE_QUEUED);
+    return grpc::Status::OK;
+  };
+  const Result result = Run({"submit", "-q", kTiny, "--set", "training.steps=7", "--set",
+                             "optimizer.lr=0.5", "--request-id", "r1", "-n", "team"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "abc123\n");
+  EXPECT_EQ(sent.request_id(), "r1");
+  EXPECT_EQ(sent.metadata().namespace_(), "team");
+  EXPECT_EQ(sent.spec().training().steps(), 7);
+  EXPECT_EQ(sent.spec().optimizer().lr(), 0.5);
+  EXPECT_EQ(sent.spec().data().paths(0), MEGA_SOURCE_DIR "/deploy/examples/data/shakespeare.txt");
+  EXPECT_FALSE(sent.validate_only());
+
+  EXPECT_EQ(Run({"submit", kTiny, "--dry-run"}).code, 0);
+  EXPECT_TRUE(sent.validate_only());
+  EXPECT_EQ(sent.request_id().size(), 36u) << "a UUID of its own";
+}
+
+TEST_F(CommandsTest, InvalidJobFileIsEightAndNothingIsSent) {
+  bool called = false;
+  coordinator_.submit = [&](const v1::SubmitJobRequest&, v1::Job*) {
+    called = true;
+    return grpc::Status::OK;
+  };
+  const std::string file = JobFile("apiVersion: mega/v1\nkind: TrainingJob\nspec: {modle: {}}\n");
+  const Result result = Run({"submit", file});
+  EXPECT_EQ(result.code, 8);
+  EXPECT_THAT(result.err, HasSubstr(file + ":3:8: modle is not a key; did you mean model?"));
+  EXPECT_THAT(result.err, HasSubstr("1 problem; nothing was submitted"));
+  EXPECT_FALSE(called);
+  EXPECT_EQ(Run({"submit", folder_ + "/none.yaml"}).code, 3);
+}
+
+TEST_F(CommandsTest, RefusalOfTheCoordinatorGetsTheLineOfItsKey) {
+  coordinator_.submit = [](const v1::SubmitJobRequest&, v1::Job*) {
+    return SpecInvalid("training.global_batch_size",
+                       "training.global_batch_size is 8 but the cluster is odd");
+  };
+  const Result result = Run({"submit", kTiny});
+  EXPECT_EQ(result.code, 8);
+  EXPECT_THAT(result.err, HasSubstr(fmt::format("{}:18:5: training.global_batch_size is 8 but the "
+                                                "cluster is odd",
+                                                kTiny)));
+}
+
+TEST_F(CommandsTest, JsonIsTheApiMessage) {
+  JobIs(v1::JOB_PHASE_RUNNING);
+  const Result result = Run({"get", "tiny", "-o", "json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["phase"], "JOB_PHASE_RUNNING");
+  EXPECT_EQ(json["metadata"]["name"], "tiny");
+}
+
+TEST_F(CommandsTest, ListsAllPages) {
+  std::vector<std::string> parents;
+  coordinator_.list = [&](const v1::ListJobsRequest& request, v1::ListJobsResponse* response) {
+    parents.push_back(request.parent());
+    Fill(response->add_jobs(), v1::JOB_PHASE_RUNNING);
+    if (request.page_token().empty()) response->set_next_page_token("2");
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"get", "-o", "name"}).out, "tiny\ntiny\n");
+  EXPECT_EQ(Run({"get", "-A", "--no-headers"}).code, 0);
+  EXPECT_THAT(parents, ::testing::ElementsAre("namespaces/default", "namespaces/default",
+                                              "namespaces/-", "namespaces/-"));
+}
+
+TEST_F(CommandsTest, NamespaceNarrowsAHandle) {
+  std::string asked;
+  coordinator_.get = [&](const v1::GetJobRequest& request, v1::Job* job) {
+    asked = request.name();
+    Fill(job, v1::JOB_PHASE_RUNNING);
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"get", "tiny"}).code, 0);
+  EXPECT_EQ(asked, "tiny");
+  EXPECT_EQ(Run({"get", "tiny", "-n", "team"}).code, 0);
+  EXPECT_EQ(asked, "namespaces/team/jobs/tiny");
+}
+
+TEST_F(CommandsTest, StepsResumeWhereTheyBroke) {
+  JobIs(v1::JOB_PHASE_RUNNING);
+  std::atomic<int> calls = 0;
+  coordinator_.steps = [&](const v1::StreamStepsRequest& request,
+                           grpc::ServerWriter<v1::StepReport>* writer) {
+    const int64_t last = ++calls == 1 ? 2 : 4;
+    for (int64_t step = request.from_step(); step <= last; ++step) {
+      v1::StepReport report;
+      report.set_step(step);
+      report.set_total_steps(4);
+      writer->Write(report);
+    }
+    return last == 2 ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone") : grpc::Status::OK;
+  };
+  const Result result = Run({"steps", "-f", "tiny", "-o", "json"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  std::vector<int64_t> steps;
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);)
+    steps.push_back(nlohmann::json::parse(line)["step"]);
+  EXPECT_THAT(steps, ::testing::ElementsAre(1, 2, 3, 4));
+}
+
+TEST_F(CommandsTest, LogsResumeByOffsetAndNameTheirRanks) {
+  coordinator_.get = [](const v1::GetJobRequest&, v1::Job* job) {
+    Fill(job, v1::JOB_PHASE_SUCCEEDED);
+    job->add_attempts()->mutable_plan()->set_world_size(2);
+    job->mutable_attempts(0)->set_number(1);
+    return grpc::Status::OK;
+  };
+  const std::vector<std::string> logs = {"zero\nzwei\n", "one\nno line end"};
+  std::atomic<int> calls = 0;
+  coordinator_.logs = [&](const v1::StreamLogsRequest& request,
+                          grpc::ServerWriter<v1::LogChunk>* writer) {
+    const bool broken = ++calls == 1;
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      const auto seen = request.offsets().find(rank);
+      const int64_t from = seen == request.offsets().end() ? 0 : seen->second;
+      v1::LogChunk chunk;
+      chunk.set_attempt(1);
+      chunk.set_rank(rank);
+      chunk.set_offset(from);
+      chunk.set_data(logs[rank].substr(from, broken ? 6 : std::string::npos));
+      writer->Write(chunk);
+    }
+    return broken ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone") : grpc::Status::OK;
+  };
+  const Result result = Run({"logs", "-f", "tiny"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "rank 0 | zero\nrank 1 | one\nrank 0 | zwei\nrank 1 | no line end\n");
+}
+
+TEST_F(CommandsTest, TextOfThePeerCannotDriveTheTerminal) {
+  coordinator_.get = [](const v1::GetJobRequest&, v1::Job* job) {
+    Fill(job, v1::JOB_PHASE_FAILED);
+    job->set_reason("bad \x1b[2J end");
+    return grpc::Status::OK;
+  };
+  EXPECT_THAT(Run({"get", "tiny", "-o", "wide"}).out, HasSubstr("bad ?[2J end"));
+  EXPECT_THAT(Run({"wait", "tiny"}).out, HasSubstr("bad ?[2J end"));
+}
+
+TEST_F(CommandsTest, CtrlCIsOneHundredThirty) {
+  JobIs(v1::JOB_PHASE_RUNNING);
+  std::atomic<bool> asked = false;
+  coordinator_.get = [&](const v1::GetJobRequest&, v1::Job* job) {
+    Fill(job, v1::JOB_PHASE_RUNNING);
+    asked = true;
+    return grpc::Status::OK;
+  };
+  absl::StatusOr<Child> child = Start({"--coordinator", coordinator_.address(), "wait", "tiny"});
+  ASSERT_TRUE(child.ok());
+  const absl::Time deadline = absl::Now() + kDeadline;
+  while (!asked && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+  kill(child->pid(), SIGINT);
+  ASSERT_TRUE(child->WaitFor(kDeadline));
+  EXPECT_EQ(WEXITSTATUS(*child->Poll()), 130);
+}
+
+TEST_F(CommandsTest, PlanWorksOffline) {
+  const Result result = RunAlone({"plan", kTiny, "--nodes", "1", "--devices", "2", "-o", "json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["plan"]["world_size"], 2);
+  EXPECT_EQ(json["plan"]["steps"], 20);
+  EXPECT_THAT(RunAlone({"plan", kTiny}).out, HasSubstr("dp=2"));
+  EXPECT_EQ(RunAlone({"plan", kTiny, "--devices", "1"}).code, 4);
+  EXPECT_EQ(RunAlone({"plan", kTiny, "--set", "model.hidden_size=63"}).code, 8);
+}
+
+TEST_F(CommandsTest, PlanPrintsAJobFileThatIsValid) {
+  const Result spec = RunAlone({"plan", kTiny, "--spec"});
+  ASSERT_EQ(spec.code, 0) << spec.err;
+  const Result again = RunAlone({"plan", JobFile(spec.out), "--spec"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out, spec.out);
+}
+
+TEST_F(CommandsTest, ConfigurationIsFlagThenEnvironmentThenFile) {
+  std::filesystem::create_directories(folder_ + "/megactl");
+  std::ofstream(folder_ + "/megactl/config.yaml")
+      << "coordinator: " << coordinator_.address() << "\n";
+  EXPECT_EQ(RunAlone({"nodes", "-o", "name"}).out, "node-1\n");
+  setenv("MEGACTL_COORDINATOR", "127.0.0.1:1", 1);
+  EXPECT_EQ(RunAlone({"nodes"}).code, 6);
+  EXPECT_EQ(Run({"nodes"}).code, 0);
+  unsetenv("MEGACTL_COORDINATOR");
+  std::ofstream(folder_ + "/megactl/config.yaml") << "coordinatr: x\n";
+  const Result bad = RunAlone({"nodes"});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_THAT(bad.err, HasSubstr("config.yaml:1: 'coordinatr' is not a key"));
+}
+
+TEST_F(CommandsTest, SmallCommandsWork) {
+  EXPECT_THAT(Run({"version"}).out, HasSubstr("coordinator 9.9.9"));
+  EXPECT_EQ(nlohmann::json::parse(Run({"version", "-o", "json"}).out)["coordinator"]["version"],
+            "9.9.9");
+  EXPECT_TRUE(nlohmann::json::parse(RunAlone({"schema"}).out).contains("properties"));
+  for (const char* shell : {"bash", "zsh", "fish"})
+    EXPECT_THAT(RunAlone({"completion", shell}).out, HasSubstr("run submit get describe"));
+  EXPECT_EQ(std::system((std::string(MEGA_BIN_DIR "/megactl completion bash | bash -n")).c_str()),
+            0);
+}
+
+}  // namespace
+}  // namespace mega::cli

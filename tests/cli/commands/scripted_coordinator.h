@@ -1,0 +1,108 @@
+// A gRPC server that answers as told, for megactl to talk to.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "mega/v1/cluster.grpc.pb.h"
+#include "mega/v1/job.grpc.pb.h"
+
+namespace mega::cli {
+
+// A status with google.rpc details: what the real coordinator sends.
+inline grpc::Status SpecInvalid(const std::string& field, const std::string& description) {
+  google::rpc::BadRequest request;
+  request.add_field_violations()->set_field(field);
+  request.mutable_field_violations(0)->set_description(description);
+  google::rpc::ErrorInfo info;
+  info.set_reason("SPEC_INVALID");
+  google::rpc::Status details;
+  details.set_code(3);
+  details.add_details()->PackFrom(info);
+  details.add_details()->PackFrom(request);
+  return {grpc::StatusCode::INVALID_ARGUMENT, description, details.SerializeAsString()};
+}
+
+class ScriptedCoordinator : public v1::JobService::Service, public v1::ClusterService::Service {
+ public:
+  ScriptedCoordinator() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(static_cast<v1::JobService::Service*>(this));
+    builder.RegisterService(static_cast<v1::ClusterService::Service*>(this));
+    server_ = builder.BuildAndStart();
+  }
+  ~ScriptedCoordinator() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+  // Set before megactl is started. A null function answers UNIMPLEMENTED.
+  std::function<grpc::Status(const v1::SubmitJobRequest&, v1::Job*)> submit;
+  std::function<grpc::Status(const v1::GetJobRequest&, v1::Job*)> get;
+  std::function<grpc::Status(const v1::ListJobsRequest&, v1::ListJobsResponse*)> list;
+  std::function<grpc::Status(const v1::CancelJobRequest&, v1::Job*)> cancel;
+  std::function<grpc::Status(const v1::StreamStepsRequest&, grpc::ServerWriter<v1::StepReport>*)>
+      steps;
+  std::function<grpc::Status(const v1::StreamLogsRequest&, grpc::ServerWriter<v1::LogChunk>*)> logs;
+  std::function<grpc::Status(const v1::WatchEventsRequest&, grpc::ServerWriter<v1::JobEvent>*)>
+      events;
+
+ private:
+  template <typename Function, typename... Arguments>
+  static grpc::Status Answer(const Function& function, Arguments&&... arguments) {
+    return function ? function(std::forward<Arguments>(arguments)...)
+                    : grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "not scripted");
+  }
+  grpc::Status SubmitJob(grpc::ServerContext*, const v1::SubmitJobRequest* request,
+                         v1::Job* job) override {
+    return Answer(submit, *request, job);
+  }
+  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request,
+                      v1::Job* job) override {
+    return Answer(get, *request, job);
+  }
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+                        v1::ListJobsResponse* response) override {
+    return Answer(list, *request, response);
+  }
+  grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
+                         v1::Job* job) override {
+    return Answer(cancel, *request, job);
+  }
+  grpc::Status StreamSteps(grpc::ServerContext*, const v1::StreamStepsRequest* request,
+                           grpc::ServerWriter<v1::StepReport>* writer) override {
+    return Answer(steps, *request, writer);
+  }
+  grpc::Status StreamLogs(grpc::ServerContext*, const v1::StreamLogsRequest* request,
+                          grpc::ServerWriter<v1::LogChunk>* writer) override {
+    return Answer(logs, *request, writer);
+  }
+  grpc::Status WatchEvents(grpc::ServerContext*, const v1::WatchEventsRequest* request,
+                           grpc::ServerWriter<v1::JobEvent>* writer) override {
+    return Answer(events, *request, writer);
+  }
+  grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*,
+                         v1::ListNodesResponse* response) override {
+    v1::Node& node = *response->add_nodes();
+    node.set_name("node-1");
+    node.set_state(v1::NODE_STATE_READY);
+    return grpc::Status::OK;
+  }
+  grpc::Status GetVersion(grpc::ServerContext*, const v1::GetVersionRequest*,
+                          v1::GetVersionResponse* response) override {
+    response->set_version("9.9.9");
+    return grpc::Status::OK;
+  }
+
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace mega::cli

@@ -1,0 +1,118 @@
+#include "cli/spec/yaml_tree.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/time/clock.h"
+#include "cli/spec/nearest.h"
+#include "cli/spec/scalar.h"
+#include "cli/spec/utf8.h"
+
+namespace mega::cli {
+namespace {
+
+std::string ErrorOf(const std::string& text) {
+  YamlError error;
+  return YamlTree::Parse(text, &error).root() == nullptr ? error.message : "";
+}
+
+std::string Repeated(const std::string& text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+TEST(YamlTree, KeepsDuplicatesPlacesAndQuotes) {
+  YamlError error;
+  const YamlTree tree = YamlTree::Parse("a: 1\n  \nb: '2'\na: |\n  3\n", &error);
+  ASSERT_NE(tree.root(), nullptr) << error.message;
+  const auto& entries = tree.root()->entries;
+  ASSERT_EQ(entries.size(), 3u);
+  EXPECT_EQ(entries[2].key->text, "a");
+  EXPECT_EQ(entries[2].key->at.line, 4);
+  EXPECT_FALSE(entries[0].value->quoted);
+  EXPECT_TRUE(entries[1].value->quoted);
+  EXPECT_EQ(entries[1].value->at.column, 4);
+  EXPECT_TRUE(entries[2].value->quoted);
+}
+
+TEST(YamlTree, BombsAreRefusedWithinASecond) {
+  std::string laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 30; ++i)
+    laughs +=
+        fmt::format("a{}: &a{} [{}*a{}]\n", i, i, Repeated(fmt::format("*a{},", i - 1), 8), i - 1);
+  const absl::Time start = absl::Now();
+  EXPECT_EQ(ErrorOf(laughs), "") << "aliases cost a pointer each, so this one is harmless";
+  EXPECT_EQ(ErrorOf("a: &a " + std::string(100'000, 'x') + "\nb: [" + Repeated("*a,", 100) + "]\n"),
+            "aliases repeat too much; write the values out");
+  EXPECT_EQ(ErrorOf("a: &a b\nc: [" + Repeated("*a,", 110'000) + "]\n"),
+            "aliases repeat too much; write the values out");
+  EXPECT_EQ(ErrorOf(Repeated("[", 40) + Repeated("]", 40)), "nested deeper than 32 levels");
+  EXPECT_EQ(ErrorOf(Repeated("[", 100'000)), "nested deeper than 32 levels");
+  EXPECT_EQ(ErrorOf("[" + Repeated("a,", 200'000) + "]"), "more than 100000 values in one file");
+  EXPECT_EQ(ErrorOf(std::string(kMaxYamlBytes + 1, ' ')),
+            "1048577 bytes; a job file holds at most 1048576");
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+}
+
+TEST(Utf8, FindsTheFirstBadByte) {
+  const auto npos = std::string_view::npos;
+  EXPECT_EQ(FirstBadByte("plain\t\n"), npos);
+  EXPECT_EQ(FirstBadByte("ä€😀"), npos);
+  EXPECT_EQ(FirstBadByte("a\x80"), 1u);
+  EXPECT_EQ(FirstBadByte("\xC0\x80"), 0u) << "overlong";
+  EXPECT_EQ(FirstBadByte("\xED\xA0\x80"), 0u) << "surrogate";
+  EXPECT_EQ(FirstBadByte("\xF4\x90\x80\x80"), 0u) << "past U+10FFFF";
+  EXPECT_EQ(FirstBadByte("ab\xE2\x82"), 2u) << "cut short";
+  EXPECT_EQ(FirstBadByte(std::string_view("a\0", 2)), 1u);
+  EXPECT_EQ(FirstBadByte("\x7F"), 0u);
+  EXPECT_EQ(CutUtf8("a€b", 2), "a");
+  EXPECT_EQ(CutUtf8("a€b", 4), "a€");
+}
+
+TEST(Nearest, FindsSlipsAndLeavesStrangersAlone) {
+  const std::vector<std::string> words = {"steps", "seed", "tokens", "global_batch_size"};
+  EXPECT_EQ(Nearest("stesp", words), "steps");
+  EXPECT_EQ(Nearest("step", words), "steps");
+  EXPECT_EQ(Nearest("globalBatchSize", words), "global_batch_size");
+  EXPECT_EQ(Nearest("learning_rate", words), "");
+  EXPECT_EQ(Nearest("", words), "");
+  EXPECT_EQ(EditDistance("kitten", "sitting", 10), 3u);
+  EXPECT_EQ(EditDistance("ab", "ba", 10), 1u);
+  EXPECT_EQ(EditDistance("abcdef", "uvwxyz", 2), 3u);
+}
+
+TEST(Scalar, IntegersAreExactOrRefused) {
+  EXPECT_EQ(*ParseInteger("9223372036854775807", ""), INT64_MAX);
+  EXPECT_EQ(*ParseInteger("-9223372036854775808", ""), INT64_MIN);
+  EXPECT_FALSE(ParseInteger("9223372036854775808", "").ok());
+  EXPECT_FALSE(ParseInteger("-9223372036854775809", "").ok());
+  EXPECT_EQ(*ParseInteger("80Gi", "bytes"), int64_t{80} << 30);
+  EXPECT_EQ(*ParseInteger("1.5Gi", "bytes"), int64_t{3} << 29);
+  EXPECT_EQ(*ParseInteger("0.5B", "tokens"), 500'000'000);
+  EXPECT_EQ(*ParseInteger("1.000", ""), 1);
+  EXPECT_EQ(*ParseInteger("100e-2", ""), 1);
+  EXPECT_EQ(*ParseInteger("0", ""), 0);
+  EXPECT_EQ(*ParseInteger("0.0e5", ""), 0);
+  for (const char* bad : {"", "-", ".", "e5", "1e", "1e+", "1 ", " 1", "1k", "0x1", "1_000", "1.1",
+                          "١", "1e5000000000", "--1", "1e-3", "00"})
+    EXPECT_FALSE(ParseInteger(bad, "").ok()) << bad;
+  EXPECT_FALSE(ParseInteger("0.3Ki", "bytes").ok());
+}
+
+TEST(Scalar, DurationsRoundTrip) {
+  for (const char* text : {"0s", "1s", "90s", "0.25s", "-1.5s", "86400s"})
+    EXPECT_EQ(FormatDuration(*ParseDuration(text)), text);
+  EXPECT_EQ(FormatDuration(*ParseDuration("1d2h3m4s5ms")), "93784.005s");
+  EXPECT_EQ(FormatDuration(*ParseDuration("7")), "7s");
+  for (const char* bad : {"", "s", "1x", "1h-30m", "1 h", "1h 30m"})
+    EXPECT_FALSE(ParseDuration(bad).ok()) << bad;
+}
+
+TEST(Scalar, NumbersRoundTrip) {
+  for (const double number : {0.1, 1e-30, 3e300, 1.0 / 3, -0.0})
+    EXPECT_EQ(*ParseNumber(FormatNumber(number)), number);
+}
+
+}  // namespace
+}  // namespace mega::cli
