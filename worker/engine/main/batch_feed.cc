@@ -18,10 +18,10 @@ BatchFeed::BatchFeed(const datasets::SampleSource& source, const datasets::Batch
 absl::StatusOr<std::span<const transformer::MicroBatch>> BatchFeed::Read(int64_t step) {
   for (size_t i = 0; i < micro_batches_.size(); ++i) {
     const transformer::MicroBatch& batch = micro_batches_[i];
-    MEGA_RETURN_IF_ERROR(
-        datasets::FillMicroBatch(source_, shape_, step, static_cast<int64_t>(i), dp_rank_,
-                                 batch.tokens_BS.flat<int32_t>(), batch.labels_BS.flat<int32_t>())
-            .status());
+    MEGA_RETURN_IF_ERROR(datasets::FillMicroBatch(source_, shape_, step, static_cast<int64_t>(i),
+                                                  dp_rank_, batch.tokens_BS.flat<int32_t>(),
+                                                  batch.labels_BS.flat<int32_t>())
+                             .status());
   }
   return std::span<const transformer::MicroBatch>(micro_batches_);
 }

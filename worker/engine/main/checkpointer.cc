@@ -70,8 +70,8 @@ bool Checkpointer::Due(int64_t step) const {
 
 double Checkpointer::Save(int64_t step, const v1::TrainerState& state) {
   const std::vector<checkpoint::NamedSlice> all = StateSlices(impl_->model, impl_->optimizer);
-  const std::vector<checkpoint::NamedSlice> share = checkpoint::ShareOf(
-      all, impl_->dp_rank, impl_->start.plan().layout().data_parallel_size());
+  const std::vector<checkpoint::NamedSlice> share =
+      checkpoint::ShareOf(all, impl_->dp_rank, impl_->start.plan().layout().data_parallel_size());
   impl_->last_saved = step;
   return impl_->writer->Save(
       step, share, impl_->start.rank().rank() == 0 ? std::make_optional(state) : std::nullopt);

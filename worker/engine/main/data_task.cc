@@ -38,12 +38,6 @@ absl::Status Run(const DataOptions& options) {
 
 }  // namespace
 
-void AddDataBuildOptions(CLI::App& command, DataOptions& options) {
-  command.add_option("files", options.files, "Text or JSONL files")->required();
-  command.add_option("--out", options.out, "Prefix of the .bin and .idx to write")->required();
-  command.add_option("--tokenizer", options.tokenizer)->capture_default_str();
-}
-
 int BuildData(const DataOptions& options) {
   const absl::Status status = Run(options);
   if (status.ok()) return kExitOk;

@@ -1,7 +1,6 @@
 // Task `data build`: text or JSONL files into PREFIX.bin and PREFIX.idx.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -13,7 +12,6 @@ struct DataOptions {
   std::string tokenizer = "byte";
 };
 
-void AddDataBuildOptions(CLI::App& command, DataOptions& options);
 int BuildData(const DataOptions& options);
 
 }  // namespace mega::engine

@@ -1,7 +1,6 @@
 // Task `generate`: text from a checkpoint.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -20,7 +19,6 @@ struct GenerateOptions {
   int threads = 0;
 };
 
-void AddGenerateOptions(CLI::App& command, GenerateOptions& options);
 int Generate(const GenerateOptions& options);
 
 }  // namespace mega::engine

@@ -14,6 +14,35 @@
 namespace mega::engine {
 namespace {
 
+void AddGenerateOptions(CLI::App& command, GenerateOptions& options) {
+  command.add_option("--model", options.model, "Mega checkpoint or Hugging Face folder")
+      ->required();
+  command.add_option("--prompt", options.prompts, "Text to continue; may be repeated");
+  command.add_option("--ids", options.ids, "Token ids to continue: 1,2,3")->delimiter(',');
+  command.add_option("-n,--max-new-tokens", options.max_new_tokens)
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+      ->capture_default_str();
+  command.add_flag("--greedy", options.greedy, "Always the likeliest token");
+  inference::SamplingOptions& sampling = options.sampling;
+  command.add_option("--temperature", sampling.temperature)
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  command.add_option("--top-k", sampling.top_k, "0: all")->check(CLI::NonNegativeNumber);
+  command.add_option("--top-p", sampling.top_p)->check(CLI::Range(0.0, 1.0));
+  command.add_option("--min-p", sampling.min_p)->check(CLI::Range(0.0, 1.0));
+  command.add_option("--repetition-penalty", sampling.repetition_penalty)
+      ->check(CLI::Range(0.01, 100.0));
+  command.add_option("--seed", sampling.seed);
+  command.add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 4096));
+  command.add_option("-o,--output", options.output)->check(CLI::IsMember({"text", "json"}));
+}
+
+void AddDataBuildOptions(CLI::App& command, DataOptions& options) {
+  command.add_option("files", options.files, "Text or JSONL files")->required();
+  command.add_option("--out", options.out, "Prefix of the .bin and .idx to write")->required();
+  command.add_option("--tokenizer", options.tokenizer)->capture_default_str();
+}
+
 int Main(int argc, char** argv) {
   CLI::App app{
       "Example: mega-engine generate --model CHECKPOINT --prompt 'To be' -n 100\n"

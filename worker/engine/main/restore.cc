@@ -26,9 +26,8 @@ absl::Status LoadHfWeights(const std::string& folder, models::Decoder& model) {
       .read = [&files](const std::string& name) -> absl::StatusOr<models::SourceTensor> {
         MEGA_ASSIGN_OR_RETURN(const checkpoint::TensorEntry entry, files.Get(name));
         const auto dims = entry.shape.dims();
-        return models::SourceTensor{.dtype = entry.dtype,
-                                    .shape = {dims.begin(), dims.end()},
-                                    .bytes = entry.data};
+        return models::SourceTensor{
+            .dtype = entry.dtype, .shape = {dims.begin(), dims.end()}, .bytes = entry.data};
       }};
   return models::LoadHf(model.spec(), source, model.parameters());
 }
