@@ -41,6 +41,7 @@ class JobReader {
   }
 
   void ReadOverrides() {
+    is_override_ = true;
     for (const std::string& text : text_.overrides) {
       source_ = absl::StrCat("--set ", CutUtf8(text, 80));
       ReadOverride(text);
@@ -49,11 +50,14 @@ class JobReader {
 
  private:
   void Add(Position at, std::string field, std::string message) {
+    if (is_override_) at = {};  // its own text has no lines worth naming
     if (out_.problems.size() < kMaxProblems)
       out_.problems.push_back({{source_, at}, std::move(field), std::move(message)});
   }
 
-  void Remember(const std::string& path, Position at) { out_.job.places[path] = {source_, at}; }
+  void Remember(const std::string& path, Position at) {
+    out_.job.places[path] = {source_, is_override_ ? Position{} : at};
+  }
 
   // Calls `read(key, entry)` for each key given once; reports the others.
   template <typename Read>
@@ -139,7 +143,6 @@ class JobReader {
   }
 
   void ReadSection(const YamlNode& node, Position at, const std::string& path, Message& message) {
-    // A section whose keys are all commented out is an absent one.
     if (node.kind == YamlNode::Kind::kNull) return;
     if (node.kind != YamlNode::Kind::kMap) {
       const std::string name = path.empty() ? "spec" : path;
@@ -157,6 +160,8 @@ class JobReader {
     Remember(path, at);
     if (field.is_map()) return ReadLabels(node, at, path, message, field);
     if (IsSection(field)) {
+      // A section whose keys are all commented out is an absent one.
+      if (node.kind == YamlNode::Kind::kNull) return;
       return ReadSection(node, at, path,
                          *message.GetReflection()->MutableMessage(&message, &field));
     }
@@ -337,6 +342,7 @@ class JobReader {
   const JobText& text_;
   ParsedJob& out_;
   std::string source_;
+  bool is_override_ = false;
 };
 
 }  // namespace

@@ -78,7 +78,7 @@ void PrintSection(const Message& message, const std::string& indent, std::string
     }
     std::string keys;
     PrintSection(reflection->GetMessage(message, &field), indent + "  ", keys);
-    if (!keys.empty()) absl::StrAppend(&out, indent, field.name(), ":\n", keys);
+    absl::StrAppend(&out, indent, field.name(), keys.empty() ? ": {}\n" : ":\n", keys);
   }
 }
 

@@ -19,7 +19,8 @@ struct Progress {
 // Smooths the time of a step for the ETA.
 void AddStep(const v1::StepReport& report, Progress& progress);
 
-// At most `width` columns: the bar gives way first, then figures from the right.
+// At most `width` columns: figures that do not fit fall away from the right, a bar takes what is
+// left.
 std::string ProgressLine(const Progress& progress, int width);
 
 }  // namespace mega::cli

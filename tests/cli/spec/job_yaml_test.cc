@@ -81,7 +81,7 @@ TEST(JobYaml, RefusesBadFilesByName) {
        {"job.yaml:1:4: byte 0xff is not text; a job file is UTF-8 without control characters"}},
       {"a: b\x01\n",
        {"job.yaml:1:5: byte 0x01 is not text; a job file is UTF-8 without control characters"}},
-      {"a: *nowhere\n", {"job.yaml:1:4: not YAML: the referenced anchor is not defined: nowhere"}},
+      {"a: *nowhere\n", {"job.yaml:1:4: not YAML: the referenced anchor is not defined"}},
       {"a: &x [*x]\n", {"job.yaml:1:8: an alias inside the node that it names"}},
       {"a: !!binary abc\n",
        {"job.yaml:1:4: the tag tag:yaml.org,2002:binary is not supported; write the value alone"}},

@@ -110,7 +110,7 @@ TEST(Progress, GivesWayToNarrowTerminals) {
   AddStep(Report(10, 2.5), progress);
   progress.validation_loss = 2.25;
   progress.restarts = 1;
-  EXPECT_EQ(ProgressLine(progress, 79),
+  EXPECT_EQ(ProgressLine(progress, 84),
             "10/20 · loss 2.5000 · val 2.2500 · 12.3k tok/s · ETA 20s · MFU 31.2% · restarts 1");
   EXPECT_EQ(ProgressLine(progress, 120),
             "▕████████████            ▏ 10/20 · loss 2.5000 · val 2.2500 · 12.3k tok/s · ETA 20s · "
@@ -126,11 +126,11 @@ TEST(Chart, DrawsAFallingLineAndItsAxes) {
   ChartSeries validation{.name = "validation loss", .points = {{20, 1}}, .marker = 'o'};
   EXPECT_EQ(DrawChart({train, validation}, "step", 40, 8, {}),
             "          ⠒⠤ training loss   o validation loss\n"
-            "      20 ┤⠙⠢⢄⡀\n"
-            "         ┤   ⠈⠑⠢⢄⡀\n"
-            "      10 ┤       ⠈⠑⠢⢄⡀\n"
-            "         ┤           ⠈⠑⠢⢄⡀\n"
-            "       1 ┤               ⠈⠑⠢⢄⣀o\n"
+            "      20 ┤⠉⠑⠒⠤⢄⣀\n"
+            "         ┤      ⠉⠉⠒⠢⠤⣀⡀\n"
+            "    10.5 ┤            ⠈⠉⠒⠢⠤⣀⡀\n"
+            "         ┤                  ⠈⠉⠒⠢⠤⢄⣀\n"
+            "       1 ┤                         ⠉⠑⠒⠤o\n"
             "         └──────────────────────────────\n"
             "          1                      step 20\n");
 }
