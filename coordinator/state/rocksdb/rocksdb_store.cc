@@ -139,6 +139,8 @@ absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::stri
   return store;
 }
 
+RocksDbStore::RocksDbStore(std::string folder) : folder_(std::move(folder)) {}
+
 RocksDbStore::~RocksDbStore() {
   if (db_ == nullptr) return;
   db_->DestroyColumnFamilyHandle(state_);

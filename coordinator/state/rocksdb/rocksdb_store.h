@@ -32,7 +32,7 @@ class RocksDbStore : public StateStore {
                                                         int64_t limit) const override;
 
  private:
-  explicit RocksDbStore(std::string folder) : folder_(std::move(folder)) {}
+  explicit RocksDbStore(std::string folder);
   absl::Status CheckFormat(bool is_new);
 
   const std::string folder_;
