@@ -1,0 +1,237 @@
+#include "coordinator/service/coordinator.h"
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "coordinator/planner/planner.h"
+#include "coordinator/service/exporter.h"
+#include "coordinator/service/listen_address.h"
+#include "coordinator/service/services.h"
+#include "coordinator/state/rocksdb/rocksdb_store.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/health_check_service_interface.h"
+
+namespace mega::service {
+namespace {
+
+constexpr int kMostMessageBytes = 16 << 20;
+constexpr size_t kMostPlansWaiting = 10'000;
+constexpr size_t kMostChecksWaiting = 1'000;
+// How often streams look at their deadlines.
+constexpr std::chrono::milliseconds kStreamTick{200};
+constexpr int kStreamTicksPerSnapshot = 5;
+constexpr std::chrono::milliseconds kCallsEndWithin{500};
+
+// Reads everything the core asked about; a decision of the planner is an input like any other.
+v1::CoreEvent PlanFor(const v1::AskPlan& ask) {
+  v1::CoreEvent event;
+  v1::CorePlanMade& made = *event.mutable_plan_made();
+  made.set_job_uid(ask.job_uid());
+  made.set_revision(ask.revision());
+  planner::ClusterView cluster;
+  cluster.nodes.assign(ask.nodes().begin(), ask.nodes().end());
+  cluster.revision = ask.revision();
+  absl::StatusOr<v1::Plan> plan = planner::MakePlan(ask.resolved_spec(), cluster);
+  if (plan.ok()) {
+    *made.mutable_plan() = *std::move(plan);
+  } else {
+    made.set_error(std::string(plan.status().message()));
+    made.set_permanent(plan.status().code() == absl::StatusCode::kInvalidArgument);
+  }
+  return event;
+}
+
+class CoordinatorImpl final : public Coordinator {
+ public:
+  explicit CoordinatorImpl(CoordinatorOptions options) : options_(std::move(options)) {}
+
+  ~CoordinatorImpl() override {
+    if (streams_.joinable()) {
+      streams_.request_stop();
+      streams_.join();
+    }
+    // The loop first: calls that wait for it are answered, so that the server can end them.
+    if (server_) server_->GetHealthCheckService()->SetServingStatus(false);
+    if (loop_) loop_->Stop();
+    sessions_.CloseAll();
+    if (server_) {
+      server_->Shutdown(std::chrono::system_clock::now() + kCallsEndWithin);
+      server_->Wait();
+    }
+    plans_.reset();
+    checks_.reset();
+    metrics_.reset();
+  }
+
+  absl::Status Start(state::StateStore* store) {
+    MEGA_ASSIGN_OR_RETURN(const ListenAddress listen,
+                          ParseListenAddress("--listen", options_.listen));
+    MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed("--listen", listen, options_.insecure));
+    if (store == nullptr) {
+      MEGA_ASSIGN_OR_RETURN(own_store_, OpenStore());
+      store = own_store_.get();
+    }
+    store_ = store;
+    MEGA_ASSIGN_OR_RETURN(core::State state, store_->Load());
+    state.options = options_.core;
+    reads_.Load(state);
+    exporter_ = std::make_shared<Exporter>(
+        reads_, clock_,
+        Exporter::Sources{
+            .sessions = [this] { return static_cast<int64_t>(sessions_.size()); },
+            .dropped_reports = [this] { return recorder_ ? recorder_->dropped() : 0; }});
+    MEGA_RETURN_IF_ERROR(StartMetrics());
+    StartLoop(std::move(state));
+    MEGA_RETURN_IF_ERROR(Serve(listen));
+    streams_ = std::jthread([this](std::stop_token stop) { ServeStreams(stop); });
+    return absl::OkStatus();
+  }
+
+  const std::string& address() const override { return address_; }
+  const std::string& metrics_address() const override { return metrics_address_; }
+
+ private:
+  absl::StatusOr<std::unique_ptr<state::StateStore>> OpenStore() {
+    if (options_.state_dir.empty()) {
+      return InvalidArgument("--state-dir is empty; give the folder that holds the state");
+    }
+    std::error_code error;
+    std::filesystem::create_directories(options_.state_dir, error);
+    if (error) {
+      return FailedPrecondition("state folder {} cannot be made: {}; choose another --state-dir",
+                                options_.state_dir, error.message());
+    }
+    return state::RocksDbStore::Open(options_.state_dir + "/db");
+  }
+
+  absl::Status StartMetrics() {
+    if (options_.metrics_listen.empty()) return absl::OkStatus();
+    MEGA_ASSIGN_OR_RETURN(const ListenAddress listen,
+                          ParseListenAddress("--metrics-listen", options_.metrics_listen));
+    MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed("--metrics-listen", listen, options_.insecure));
+    MEGA_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(listen.ToString(), exporter_));
+    metrics_address_ = metrics_->address();
+    return absl::OkStatus();
+  }
+
+  void StartLoop(core::State state) {
+    if (options_.journal_bytes > 0) {
+      journal_ = std::make_unique<Journal>(options_.state_dir + "/journal", options_.journal_bytes);
+    }
+    recorder_ = std::make_unique<StepRecorder>(*store_, [this](const v1::StepReport& report) {
+      exporter_->AddStep(report);
+      reads_.PublishStep(report);
+    });
+    checks_ = std::make_unique<WorkThread>(kMostChecksWaiting);
+    plans_ = std::make_unique<WorkThread>(kMostPlansWaiting);
+    Loop::Outlets outlets;
+    outlets.send = [this](v1::SendToWorker send) {
+      sessions_.Send(send.session(), std::move(*send.mutable_message()));
+    };
+    outlets.close_session = [this](v1::CloseSession close) { sessions_.Close(close.session()); };
+    outlets.ask_plan = [this](v1::AskPlan ask) {
+      // A full queue drops the question; the core asks again.
+      plans_->Post([this, ask = std::move(ask)] { loop_->Put(PlanFor(ask)); });
+    };
+    outlets.record_step = [this](const v1::StepReport& report) { recorder_->Add(report); };
+    outlets.failed = [this](absl::Status status) {
+      if (options_.failed) options_.failed(status);
+    };
+    outlets.measured_commit = [this](double seconds) { exporter_->AddCommit(seconds); };
+    outlets.measured_lag = [this](double seconds) { exporter_->AddLag(seconds); };
+    loop_ = std::make_unique<Loop>(std::move(state), *store_, reads_, journal_.get(), clock_,
+                                   Loop::Options{}, std::move(outlets));
+  }
+
+  absl::Status Serve(const ListenAddress& listen) {
+    const Shell shell{*loop_, reads_, sessions_, logs_, *recorder_, *checks_, *store_, clock_};
+    jobs_ = std::make_unique<JobServiceImpl>(shell);
+    cluster_ = std::make_unique<ClusterServiceImpl>(shell);
+    workers_ = std::make_unique<WorkerServiceImpl>(shell);
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort(listen.ToString(), grpc::InsecureServerCredentials(), &port);
+    builder.SetMaxReceiveMessageSize(kMostMessageBytes);
+    builder.SetMaxSendMessageSize(kMostMessageBytes);
+    // A second coordinator on the port must fail, not share it.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    // Peers may ping every 5 s, calls or not; we look after sockets whose peer is gone. Liveness is
+    // the heartbeat's business.
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+    builder.RegisterService(jobs_.get());
+    builder.RegisterService(cluster_.get());
+    builder.RegisterService(workers_.get());
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port == 0) {
+      server_.reset();
+      return Unavailable(
+          "cannot listen on {}: the port may be in use or the address not this machine's; choose "
+          "another --listen, or port 0 for a free one",
+          listen.ToString());
+    }
+    server_->GetHealthCheckService()->SetServingStatus(true);
+    address_ = ListenAddress{listen.host, port}.ToString();
+    return absl::OkStatus();
+  }
+
+  // Streams are served here, so that neither the loop nor the disk's threads wait for a reader.
+  void ServeStreams(std::stop_token stop) {
+    for (int ticks = 0; !stop.stop_requested(); ++ticks) {
+      reads_.WakeChanged(std::chrono::steady_clock::now() + kStreamTick);
+      reads_.WakeAll();
+      logs_.Tick();
+      if (ticks % kStreamTicksPerSnapshot == 0) exporter_->Refresh();
+    }
+  }
+
+  const CoordinatorOptions options_;
+  const SystemClock clock_;
+  std::unique_ptr<state::StateStore> own_store_;
+  state::StateStore* store_ = nullptr;
+  ReadModel reads_;
+  SessionTable sessions_;
+  LogRouter logs_{clock_};
+  std::shared_ptr<Exporter> exporter_;
+  std::unique_ptr<MetricsServer> metrics_;
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<StepRecorder> recorder_;
+  std::unique_ptr<WorkThread> checks_;
+  std::unique_ptr<WorkThread> plans_;
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<JobServiceImpl> jobs_;
+  std::unique_ptr<ClusterServiceImpl> cluster_;
+  std::unique_ptr<WorkerServiceImpl> workers_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+  std::string metrics_address_;
+  std::jthread streams_;
+};
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Started(CoordinatorOptions options,
+                                                     state::StateStore* store) {
+  auto coordinator = std::make_unique<CoordinatorImpl>(std::move(options));
+  MEGA_RETURN_IF_ERROR(coordinator->Start(store));
+  return coordinator;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(CoordinatorOptions options) {
+  return Started(std::move(options), nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(CoordinatorOptions options,
+                                                                state::StateStore& store) {
+  return Started(std::move(options), &store);
+}
+
+}  // namespace mega::service

@@ -1,0 +1,41 @@
+// The running coordinator: owns the parts, wires them, starts and stops them in the right order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "coordinator/core/options.h"
+#include "coordinator/state/state_store.h"
+
+namespace mega::service {
+
+struct CoordinatorOptions {
+  std::string listen = "127.0.0.1:0";
+  std::string metrics_listen = "127.0.0.1:0";  // empty: no metrics
+  std::string state_dir;                       // made if absent
+  bool insecure = false;                       // may listen beyond loopback
+  int64_t journal_bytes = 1 << 30;             // 0: no journal
+  core::Options core;
+  // The store can no longer be trusted: the process must end. On some thread, once.
+  std::function<void(const absl::Status&)> failed;
+};
+
+class Coordinator {
+ public:
+  // Opens the state, takes over, and serves when it returns.
+  static absl::StatusOr<std::unique_ptr<Coordinator>> Start(CoordinatorOptions options);
+  // The same on a store of the caller's, which outlives it; state_dir then only holds the journal.
+  static absl::StatusOr<std::unique_ptr<Coordinator>> Start(CoordinatorOptions options,
+                                                            state::StateStore& store);
+  // Stops serving. Jobs go on running; their workers find the next coordinator.
+  virtual ~Coordinator() = default;
+
+  // host:port with the real port.
+  virtual const std::string& address() const = 0;
+  virtual const std::string& metrics_address() const = 0;
+};
+
+}  // namespace mega::service

@@ -1,0 +1,100 @@
+#include "coordinator/service/job_names.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "coordinator/service/rpc_status.h"
+
+namespace mega::service {
+namespace {
+
+constexpr size_t kMostNameBytes = 512;
+constexpr size_t kMostCandidates = 1000;
+constexpr size_t kListed = 5;
+
+using Jobs = std::vector<std::shared_ptr<const v1::Job>>;
+
+bool IsNewer(const std::shared_ptr<const v1::Job>& a, const std::shared_ptr<const v1::Job>& b) {
+  return FromProto(a->create_time()) < FromProto(b->create_time());
+}
+
+grpc::Status Ambiguous(std::string_view name, const Jobs& jobs) {
+  std::string list;
+  for (size_t i = 0; i < jobs.size() && i < kListed; ++i) {
+    list +=
+        fmt::format("{}{} ({})", i == 0 ? "" : ", ", jobs[i]->uid(), jobs[i]->metadata().name());
+  }
+  if (jobs.size() > kListed) list += fmt::format(" and {} more", jobs.size() - kListed);
+  return FieldInvalid(
+      "JOB_NAME_AMBIGUOUS", "name",
+      fmt::format("'{}' means several jobs: {}; give more of the name or uid", name, list));
+}
+
+}  // namespace
+
+grpc::Status FindJob(const ReadModel& reads, std::string_view name,
+                     std::shared_ptr<const v1::Job>* job) {
+  if (name.empty() || name.size() > kMostNameBytes) {
+    return FieldInvalid("JOB_NAME_INVALID", "name",
+                        "give a job's name, its uid, or the beginning of one");
+  }
+  // namespaces/{namespace}/jobs/{id}
+  std::string_view id = name;
+  std::string_view name_space;
+  constexpr std::string_view kNamespaces = "namespaces/";
+  constexpr std::string_view kJobs = "/jobs/";
+  if (name.starts_with(kNamespaces)) {
+    const size_t jobs_at = name.find(kJobs);
+    if (jobs_at == std::string_view::npos) {
+      return FieldInvalid("JOB_NAME_INVALID", "name",
+                          fmt::format("'{}' is not namespaces/NAMESPACE/jobs/JOB", name));
+    }
+    name_space = name.substr(kNamespaces.size(), jobs_at - kNamespaces.size());
+    id = name.substr(jobs_at + kJobs.size());
+  }
+  const auto keep_namespace = [&](Jobs& jobs) {
+    if (name_space.empty() || name_space == "-") return;
+    std::erase_if(jobs, [&](const auto& j) { return j->metadata().namespace_() != name_space; });
+  };
+  const auto not_found = [&] {
+    return ResourceNotFound("job", name, fmt::format("no job '{}'; megactl get lists them", name));
+  };
+  if (id.empty()) return not_found();
+
+  if (auto exact = reads.JobRecord(std::string(id))) {
+    Jobs one{std::move(exact)};
+    keep_namespace(one);
+    if (one.empty()) return not_found();
+    *job = one[0];
+    return grpc::Status::OK;
+  }
+  Jobs found = reads.FindByName(id);
+  keep_namespace(found);
+  if (found.empty()) {
+    found = reads.FindByPrefix(id, kMostCandidates);
+    keep_namespace(found);
+  }
+  if (found.empty()) return not_found();
+  const auto same_name = [&](const auto& j) {
+    return j->metadata().name() == found[0]->metadata().name() &&
+           j->metadata().namespace_() == found[0]->metadata().namespace_();
+  };
+  if (!std::all_of(found.begin(), found.end(), same_name)) return Ambiguous(name, found);
+  *job = *std::max_element(found.begin(), found.end(), IsNewer);
+  return grpc::Status::OK;
+}
+
+std::string NewJobUid() {
+  constexpr char kAlphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
+  unsigned char bytes[12];
+  MEGA_CHECK_EQ(getrandom(bytes, sizeof(bytes), 0), static_cast<ssize_t>(sizeof(bytes)));
+  std::string uid;
+  for (unsigned char byte : bytes) uid += kAlphabet[byte & 31];
+  return uid;
+}
+
+}  // namespace mega::service

@@ -1,0 +1,20 @@
+// Which job a client means: its full name, its uid or name, or an unambiguous prefix of either.
+// Finished jobs may share a name; then the newest is meant.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "coordinator/service/read_model.h"
+#include "grpcpp/support/status.h"
+
+namespace mega::service {
+
+// NOT_FOUND, or INVALID_ARGUMENT with the candidates.
+grpc::Status FindJob(const ReadModel& reads, std::string_view name,
+                     std::shared_ptr<const v1::Job>* job);
+
+// Random, 12 of [a-z2-7]: 60 bits.
+std::string NewJobUid();
+
+}  // namespace mega::service

@@ -1,0 +1,289 @@
+#include "coordinator/service/journal.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+
+namespace mega::service {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kMagic[] = "MEGAJNL1";
+constexpr size_t kMagicBytes = 8;
+constexpr char kSuffix[] = ".journal";
+constexpr int64_t kSegments = 16;
+constexpr int64_t kMostWaitingBytes = 64 << 20;
+constexpr uint32_t kMostRecordBytes = 1u << 30;
+
+const std::array<uint32_t, 256>& CrcTable() {
+  static const std::array<uint32_t, 256> table = [] {
+    std::array<uint32_t, 256> out{};
+    for (uint32_t i = 0; i < 256; ++i) {
+      uint32_t crc = i;
+      for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? 0x82f63b78u : 0);
+      out[i] = crc;
+    }
+    return out;
+  }();
+  return table;
+}
+
+uint32_t Crc32c(std::string_view bytes) {
+  uint32_t crc = ~0u;
+  for (unsigned char c : bytes) crc = (crc >> 8) ^ CrcTable()[(crc ^ c) & 0xff];
+  return ~crc;
+}
+
+void AppendWord(std::string& out, uint32_t word) {
+  for (int shift = 0; shift < 32; shift += 8) out += static_cast<char>(word >> shift);
+}
+
+uint32_t ReadWord(const char* in) {
+  uint32_t word = 0;
+  for (int i = 3; i >= 0; --i) word = (word << 8) | static_cast<unsigned char>(in[i]);
+  return word;
+}
+
+// Map fields in one order, so that equal messages are equal bytes.
+std::string Canonical(const google::protobuf::Message& message) {
+  std::string out;
+  google::protobuf::io::StringOutputStream stream(&out);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  message.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return out;
+}
+
+std::string Frame(const v1::JournalRecord& record) {
+  const std::string payload = record.SerializeAsString();
+  std::string out;
+  out.reserve(payload.size() + 8);
+  AppendWord(out, static_cast<uint32_t>(payload.size()));
+  AppendWord(out, Crc32c(payload));
+  return out + payload;
+}
+
+std::string SegmentName(int64_t number) { return fmt::format("{:020}{}", number, kSuffix); }
+
+// One past the highest input number any segment holds: numbers rise over the folder's life.
+int64_t NextNumber(const std::string& folder) {
+  const auto segments = JournalSegments(folder);
+  if (!segments.ok() || segments->empty()) return 1;
+  int64_t last = 0;
+  bool torn = false;
+  const absl::Status status = ReadSegment(
+      segments->back(),
+      [&](const v1::JournalRecord& record) {
+        last = std::max(last, record.number());
+        return absl::OkStatus();
+      },
+      &torn);
+  if (!status.ok()) {
+    log::Warn("the newest journal segment cannot be read; a new one begins after it",
+              {{"error", status.ToString()}});
+    const std::string name = fs::path(segments->back()).filename();
+    last = std::max<int64_t>(last, std::strtoll(name.c_str(), nullptr, 10) + 1'000'000'000);
+  }
+  return last + 1;
+}
+
+}  // namespace
+
+uint64_t DecisionHash(const core::Decision& decision) {
+  uint64_t hash = 14695981039346656037ull;  // FNV-1a
+  const auto mix = [&hash](std::string_view bytes) {
+    for (unsigned char c : bytes) hash = (hash ^ c) * 1099511628211ull;
+  };
+  const auto add = [&mix](char kind, const google::protobuf::Message& message) {
+    const std::string bytes = Canonical(message);
+    mix(fmt::format("{}{}:", kind, bytes.size()));
+    mix(bytes);
+  };
+  for (const v1::Mutation& mutation : decision.mutations) add('m', mutation);
+  for (const v1::Effect& effect : decision.effects) add('e', effect);
+  return hash;
+}
+
+Journal::Journal(std::string folder, int64_t most_bytes)
+    : folder_(std::move(folder)),
+      most_bytes_(most_bytes),
+      segment_bytes_(std::max<int64_t>(most_bytes / kSegments, 1)),
+      next_number_(1) {
+  std::error_code error;
+  fs::create_directories(folder_, error);  // a failure shows when the first segment opens
+  next_number_ = NextNumber(folder_);
+  thread_ = std::jthread([this] { Run(); });
+}
+
+Journal::~Journal() {
+  {
+    MutexLock lock(mu_);
+    stop_ = true;
+    wake_.NotifyOne();
+  }
+  thread_.join();
+  if (fd_ >= 0) close(fd_);
+}
+
+void Journal::StartSegment(v1::CoreSnapshot snapshot) {
+  v1::JournalRecord record;
+  record.set_number(next_number_);
+  *record.mutable_snapshot() = std::move(snapshot);
+  wants_snapshot_ = false;
+  gap_ = false;
+  in_segment_ = 0;
+  Enqueue({true, next_number_, Frame(record)});
+}
+
+void Journal::Append(const v1::CoreEvent& event, uint64_t decision_hash) {
+  if (gap_) {
+    ++next_number_;
+    return;
+  }
+  v1::JournalRecord record;
+  record.set_number(next_number_);
+  *record.mutable_event() = event;
+  record.set_decision_hash(decision_hash);
+  Enqueue({false, next_number_++, Frame(record)});
+}
+
+void Journal::Enqueue(Piece piece) {
+  in_segment_ += std::ssize(piece.bytes);
+  // A snapshot may exceed the segment's share: then the segment still takes as much again.
+  if (!piece.starts_segment && in_segment_ >= segment_bytes_) wants_snapshot_ = true;
+  MutexLock lock(mu_);
+  if (waiting_bytes_ > kMostWaitingBytes) {
+    wants_snapshot_ = true;
+    gap_ = true;
+    return;
+  }
+  waiting_bytes_ += std::ssize(piece.bytes);
+  pieces_.push_back(std::move(piece));
+  wake_.NotifyOne();
+}
+
+void Journal::Run() {
+  while (true) {
+    std::deque<Piece> pieces;
+    {
+      MutexLock lock(mu_);
+      while (pieces_.empty() && !stop_) wake_.WaitFor(mu_, std::chrono::seconds(1));
+      if (pieces_.empty()) return;
+      pieces.swap(pieces_);
+    }
+    int64_t bytes = 0;
+    for (const Piece& piece : pieces) {
+      Write(piece);
+      bytes += std::ssize(piece.bytes);
+    }
+    MutexLock lock(mu_);
+    waiting_bytes_ -= bytes;
+  }
+}
+
+void Journal::Write(const Piece& piece) {
+  if (piece.starts_segment) OpenSegment(piece.number);
+  if (fd_ < 0) return;
+  for (std::string_view rest = piece.bytes; !rest.empty();) {
+    const ssize_t n = write(fd_, rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      log::Warn("journal stops until its next segment; jobs are not affected",
+                {{"folder", folder_}, {"error", std::strerror(errno)}});
+      close(std::exchange(fd_, -1));
+      return;
+    }
+    rest.remove_prefix(n);
+  }
+}
+
+void Journal::OpenSegment(int64_t number) {
+  if (fd_ >= 0) close(std::exchange(fd_, -1));
+  RemoveOldest();
+  const std::string path = folder_ + "/" + SegmentName(number);
+  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd_ < 0 || write(fd_, kMagic, kMagicBytes) != static_cast<ssize_t>(kMagicBytes)) {
+    log::Warn("journal segment cannot be written; jobs are not affected",
+              {{"path", path}, {"error", std::strerror(errno)}});
+    if (fd_ >= 0) close(std::exchange(fd_, -1));
+  }
+}
+
+void Journal::RemoveOldest() {
+  const auto segments = JournalSegments(folder_);
+  if (!segments.ok()) return;
+  std::error_code error;
+  int64_t bytes = 0;
+  for (const std::string& path : *segments) bytes += fs::file_size(path, error);
+  for (const std::string& path : *segments) {
+    if (bytes + segment_bytes_ <= most_bytes_) return;
+    bytes -= fs::file_size(path, error);
+    fs::remove(path, error);
+  }
+}
+
+absl::StatusOr<std::vector<std::string>> JournalSegments(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::string> paths;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == kSuffix) paths.push_back(it->path());
+  }
+  if (error) return NotFound("journal folder {}: {}", folder, error.message());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+absl::Status ReadSegment(const std::string& path,
+                         const std::function<absl::Status(const v1::JournalRecord&)>& visit,
+                         bool* torn) {
+  *torn = false;
+  std::ifstream file(path, std::ios::binary);
+  char magic[kMagicBytes];
+  if (!file) return NotFound("journal segment {} cannot be opened", path);
+  std::error_code error;
+  const uint64_t file_bytes = fs::file_size(path, error);
+  if (!file.read(magic, kMagicBytes)) {
+    *torn = true;
+    return absl::OkStatus();
+  }
+  if (std::memcmp(magic, kMagic, kMagicBytes) != 0) {
+    return DataLoss("{} is no journal segment: it does not start with {}", path, kMagic);
+  }
+  std::string payload;
+  for (uint64_t offset = kMagicBytes; offset < file_bytes;) {
+    char head[8];
+    if (!file.read(head, sizeof(head))) break;
+    const uint32_t size = ReadWord(head);
+    offset += sizeof(head);
+    if (size > kMostRecordBytes || size > file_bytes - offset) break;
+    payload.resize(size);
+    if (!file.read(payload.data(), size)) break;
+    offset += size;
+    v1::JournalRecord record;
+    if (Crc32c(payload) != ReadWord(head + 4) || !record.ParseFromString(payload)) {
+      if (offset == file_bytes) break;
+      return DataLoss("{}: record that ends at byte {} is damaged", path, offset);
+    }
+    MEGA_RETURN_IF_ERROR(visit(record));
+    if (offset == file_bytes) return absl::OkStatus();
+  }
+  *torn = file_bytes > kMagicBytes;
+  return absl::OkStatus();
+}
+
+}  // namespace mega::service

@@ -1,0 +1,78 @@
+// The inputs of the core, on disk, so that what it decided can be run again bit for bit. A ring of
+// segment files, each "MEGAJNL1" and then records (length, CRC-32C, JournalRecord), the first a
+// snapshot of the state. Written unsynced by a thread of its own: a power cut loses the end of the
+// newest segment, a stalled disk delays nobody.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "base/mutex.h"
+#include "base/status.h"
+#include "coordinator/core/step.h"
+#include "mega/v1/coordinator.pb.h"
+
+namespace mega::service {
+
+// Of the mutations and effects, in order; the same on every machine.
+uint64_t DecisionHash(const core::Decision& decision);
+
+// Appends. Used by one thread.
+class Journal {
+ public:
+  // Segments go into `folder` (made if absent); together they stay below `most_bytes`.
+  Journal(std::string folder, int64_t most_bytes);
+  // Writes what was appended, then joins.
+  ~Journal();
+
+  // True at the start, when the segment is full, and after inputs had to be left out because the
+  // disk was too slow: StartSegment must come before the next Append.
+  bool WantsSnapshot() const { return wants_snapshot_; }
+  void StartSegment(v1::CoreSnapshot snapshot);
+  void Append(const v1::CoreEvent& event, uint64_t decision_hash);
+
+ private:
+  struct Piece {
+    bool starts_segment = false;
+    int64_t number = 0;
+    std::string bytes;
+  };
+  void Enqueue(Piece piece);
+  void Run();
+  void Write(const Piece& piece);
+  void OpenSegment(int64_t number);
+  void RemoveOldest();
+
+  const std::string folder_;
+  const int64_t most_bytes_;
+  const int64_t segment_bytes_;
+  int64_t next_number_;
+  int64_t in_segment_ = 0;
+  bool wants_snapshot_ = true;
+  bool gap_ = false;  // an input was left out: nothing more until the next segment
+
+  Mutex mu_;
+  CondVar wake_;
+  std::deque<Piece> pieces_ MEGA_GUARDED_BY(mu_);
+  int64_t waiting_bytes_ MEGA_GUARDED_BY(mu_) = 0;
+  bool stop_ MEGA_GUARDED_BY(mu_) = false;
+
+  // Of the writing thread alone.
+  int fd_ = -1;
+  bool failing_ = false;
+  std::jthread thread_;  // last: starts when the rest is there
+};
+
+// Segment files of a journal folder, oldest first.
+absl::StatusOr<std::vector<std::string>> JournalSegments(const std::string& folder);
+
+// Calls `visit` with each record of a segment, in order. A torn end (crash) is no error;
+// `torn` tells of it. DATA_LOSS for anything else that cannot be read.
+absl::Status ReadSegment(const std::string& path,
+                         const std::function<absl::Status(const v1::JournalRecord&)>& visit,
+                         bool* torn);
+
+}  // namespace mega::service

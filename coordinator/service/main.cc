@@ -1,0 +1,214 @@
+// mega-coordinator: serve (the default), replay, version.
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "base/log.h"
+#include "base/version.h"
+#include "coordinator/service/coordinator.h"
+#include "coordinator/service/replay.h"
+
+namespace mega {
+namespace {
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  mega-coordinator --state-dir /var/lib/mega --listen 127.0.0.1:7070\n"
+    "  mega-coordinator replay /var/lib/mega        decide a journal's inputs again and compare\n"
+    "\n"
+    "Accepts training jobs, plans them, gives their ranks to workers and keeps them running.\n"
+    "Exit codes: 0 stopped as asked, 1 cannot start, 2 usage, 3 the store failed, 4 a replay "
+    "differs.\n";
+
+enum ExitCode : int { kOk = 0, kCannotStart = 1, kUsage = 2, kStoreFailed = 3, kDiffers = 4 };
+
+struct ServeFlags {
+  service::CoordinatorOptions options;
+  std::string port_file;
+  std::string metrics_port_file;
+  std::string lease = "10s";
+  std::string heartbeat = "1s";
+  std::string outage_grace = "30m";
+  std::string log_level = "info";
+  bool exit_on_stdin_eof = false;
+};
+
+absl::StatusOr<absl::Duration> ParseSpan(std::string_view flag, const std::string& text) {
+  absl::Duration span;
+  if (!absl::ParseDuration(text, &span) || span <= absl::ZeroDuration() || span > absl::Hours(24)) {
+    return InvalidArgument("{} is '{}'; write a duration such as 500ms, 10s or 30m", flag, text);
+  }
+  return span;
+}
+
+absl::Status FillDurations(const ServeFlags& flags, core::Options* core) {
+  MEGA_ASSIGN_OR_RETURN(core->lease, ParseSpan("--lease", flags.lease));
+  MEGA_ASSIGN_OR_RETURN(core->heartbeat, ParseSpan("--heartbeat", flags.heartbeat));
+  MEGA_ASSIGN_OR_RETURN(core->outage_grace, ParseSpan("--outage-grace", flags.outage_grace));
+  if (core->lease < 3 * core->heartbeat) {
+    return InvalidArgument(
+        "--lease is {} but --heartbeat is {}; a lease must outlast three "
+        "heartbeats, so that one lost message ends no job",
+        flags.lease, flags.heartbeat);
+  }
+  core->suspect = std::min(core->lease, 3 * core->heartbeat);
+  return absl::OkStatus();
+}
+
+// "host:port\n", whole or not at all.
+absl::Status WritePortFile(const std::string& path, const std::string& address) {
+  if (path.empty()) return absl::OkStatus();
+  const std::string temporary = fmt::format("{}.{}", path, getpid());
+  std::FILE* file = std::fopen(temporary.c_str(), "we");
+  if (file == nullptr) return ErrnoStatus(errno, temporary);
+  const bool written = std::fprintf(file, "%s\n", address.c_str()) > 0;
+  if (std::fclose(file) != 0 || !written || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    return ErrnoStatus(errno, path);
+  }
+  return absl::OkStatus();
+}
+
+// Until SIGTERM, SIGINT, or the end of stdin when that counts.
+void WaitForStop(int signals, bool watch_stdin) {
+  pollfd fds[2] = {{signals, POLLIN, 0}, {watch_stdin ? STDIN_FILENO : -1, POLLIN, 0}};
+  while (true) {
+    if (poll(fds, 2, -1) < 0) continue;
+    if (fds[0].revents != 0) {
+      signalfd_siginfo info{};
+      if (read(signals, &info, sizeof(info)) != sizeof(info)) continue;
+      log::Info("stopping; jobs go on running", {{"signal", info.ssi_signo}});
+      return;
+    }
+    if (fds[1].revents != 0) {
+      char buffer[256];
+      if (read(STDIN_FILENO, buffer, sizeof(buffer)) > 0) continue;
+      log::Info("stopping: stdin has ended");
+      return;
+    }
+  }
+}
+
+int CannotStart(const absl::Status& status) {
+  std::cerr << "mega-coordinator: " << status.message() << "\n";
+  return status.code() == absl::StatusCode::kInvalidArgument ? kUsage : kCannotStart;
+}
+
+int Serve(ServeFlags flags) {
+  const log::Level level = flags.log_level == "debug"   ? log::Level::kDebug
+                           : flags.log_level == "warn"  ? log::Level::kWarn
+                           : flags.log_level == "error" ? log::Level::kError
+                                                        : log::Level::kInfo;
+  log::Init("coordinator", level);
+  if (absl::Status status = FillDurations(flags, &flags.options.core); !status.ok()) {
+    return CannotStart(status);
+  }
+  // Before any thread starts, so that all inherit the mask and only the descriptor gets them.
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTERM);
+  sigaddset(&stop, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &stop, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  const int signals = signalfd(-1, &stop, SFD_CLOEXEC);
+  if (signals < 0) return CannotStart(ErrnoStatus(errno, "signalfd"));
+
+  flags.options.failed = [](const absl::Status& status) {
+    log::Error(
+        "the store failed; stopping at once, for nothing may be promised any more. Look at "
+        "the disk of --state-dir, then start again",
+        {{"error", status.ToString()}});
+    std::_Exit(kStoreFailed);
+  };
+  auto coordinator = service::Coordinator::Start(flags.options);
+  if (!coordinator.ok()) return CannotStart(coordinator.status());
+  log::Info("serving", {{"address", (*coordinator)->address()},
+                        {"metrics", (*coordinator)->metrics_address()},
+                        {"state", flags.options.state_dir},
+                        {"version", kVersion}});
+  for (const auto& [path, address] :
+       {std::pair(flags.metrics_port_file, (*coordinator)->metrics_address()),
+        std::pair(flags.port_file, (*coordinator)->address())}) {
+    if (absl::Status status = WritePortFile(path, address); !status.ok())
+      return CannotStart(status);
+  }
+  WaitForStop(signals, flags.exit_on_stdin_eof);
+  return kOk;
+}
+
+int RunReplay(const std::string& folder, int64_t from) {
+  const auto result = service::Replay(folder, from, std::cout);
+  if (!result.ok()) return CannotStart(result.status());
+  std::cout << fmt::format("{} inputs of {} segments decided again, {} otherwise, {} left out\n",
+                           result->inputs, result->segments, result->differences, result->left_out);
+  return result->differences == 0 ? kOk : kDiffers;
+}
+
+void AddServeFlags(CLI::App& app, ServeFlags& flags) {
+  service::CoordinatorOptions& options = flags.options;
+  app.add_option("--state-dir", options.state_dir, "Folder of the durable state and the journal");
+  app.add_option("--listen", options.listen, "HOST:PORT of the API; port 0 takes a free one")
+      ->capture_default_str();
+  app.add_option("--port-file", flags.port_file, "Written with HOST:PORT once serving");
+  app.add_option("--metrics-listen", options.metrics_listen,
+                 "HOST:PORT of /metrics; empty: no metrics")
+      ->capture_default_str();
+  app.add_option("--metrics-port-file", flags.metrics_port_file,
+                 "Written with HOST:PORT of /metrics");
+  app.add_option("--lease", flags.lease, "Without renewal a worker ends its ranks after this")
+      ->capture_default_str();
+  app.add_option("--heartbeat", flags.heartbeat, "Workers renew this often")->capture_default_str();
+  app.add_option("--outage-grace", flags.outage_grace,
+                 "Ranks may outlive a coordinator outage this long (in force with witnesses)")
+      ->capture_default_str();
+  app.add_option("--journal-bytes", options.journal_bytes, "Bound of the journal; 0: none")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 44));
+  app.add_flag("--insecure", options.insecure,
+               "Plain text beyond loopback: only on a trusted network");
+  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+  app.add_flag("--exit-on-stdin-eof", flags.exit_on_stdin_eof, "Stop when stdin ends");
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(kExamples, "mega-coordinator");
+  app.fallthrough();
+  ServeFlags flags;
+  AddServeFlags(app, flags);
+  app.add_subcommand("serve", "Serve (the default)");
+  CLI::App* version = app.add_subcommand("version", "Print the release");
+  CLI::App* replay = app.add_subcommand(
+      "replay",
+      "Example: mega-coordinator replay /var/lib/mega\nRuns the journal's inputs through "
+      "the core again and compares every decision with the recorded one");
+  std::string folder;
+  int64_t from = 0;
+  replay->add_option("DIR", folder, "State folder, or the journal in it")->required();
+  replay->add_option("--from", from, "Compare from this input on");
+  app.require_subcommand(0, 1);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kOk : kUsage;
+  }
+  if (version->parsed()) {
+    std::cout << "mega-coordinator " << kVersion << "\n";
+    return kOk;
+  }
+  if (replay->parsed()) return RunReplay(folder, from);
+  return Serve(std::move(flags));
+}
+
+}  // namespace
+}  // namespace mega
+
+int main(int argc, char** argv) { return mega::Main(argc, argv); }

@@ -1,0 +1,17 @@
+#include "coordinator/service/job_names.h"
+#include "coordinator/service/rpc/rpcs.h"
+#include "coordinator/service/unary.h"
+
+namespace mega::service {
+
+grpc::ServerUnaryReactor* GetJob(const Shell& shell, Context* context,
+                                 const v1::GetJobRequest& request, v1::Job& job) {
+  std::shared_ptr<const v1::Job> found;
+  if (grpc::Status status = FindJob(shell.reads, request.name(), &found); !status.ok()) {
+    return Done(context, std::move(status));
+  }
+  job = *shell.reads.Job(found->uid());  // jobs are never removed
+  return Done(context, grpc::Status::OK);
+}
+
+}  // namespace mega::service

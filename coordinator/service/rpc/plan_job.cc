@@ -1,0 +1,46 @@
+// JobService.PlanJob: the plan a spec would get if the whole present fleet were free.
+#include "coordinator/planner/planner.h"
+#include "coordinator/service/rpc/rpcs.h"
+#include "coordinator/service/submit_check.h"
+#include "coordinator/service/unary.h"
+
+namespace mega::service {
+namespace {
+
+grpc::Status Plan(const ReadModel& reads, const v1::PlanJobRequest& request,
+                  v1::PlanJobResponse& response) {
+  CheckedSpec checked;
+  if (grpc::Status status = CheckSpec(request.metadata(), request.spec(), &checked); !status.ok()) {
+    return status;
+  }
+  planner::ClusterView cluster{.nodes = {}, .revision = reads.revision()};
+  for (const auto& node : reads.Nodes()) {
+    if (node->state() == v1::NODE_STATE_READY) cluster.nodes.push_back(*node);
+  }
+  absl::StatusOr<v1::Plan> plan = planner::MakePlan(checked.resolved, cluster);
+  if (!plan.ok()) {
+    return RpcError(plan.status().code() == absl::StatusCode::kResourceExhausted
+                        ? absl::StatusCode::kFailedPrecondition
+                        : plan.status().code(),
+                    "NO_ROOM", std::string(plan.status().message()));
+  }
+  *response.mutable_plan() = *std::move(plan);
+  *response.mutable_resolved_spec() = std::move(checked.resolved);
+  return grpc::Status::OK;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* PlanJob(const Shell& shell, Context* context,
+                                  const v1::PlanJobRequest& request,
+                                  v1::PlanJobResponse& response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (!shell.checks.Post([shell, &request, &response, reactor] {
+        reactor->Finish(Plan(shell.reads, request, response));
+      })) {
+    reactor->Finish(Overloaded("too many specs wait for their checks", absl::Seconds(1)));
+  }
+  return reactor;
+}
+
+}  // namespace mega::service

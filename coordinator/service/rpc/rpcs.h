@@ -1,0 +1,34 @@
+// One function an RPC, one file a function.
+#pragma once
+
+#include "coordinator/service/shell.h"
+#include "grpcpp/grpcpp.h"
+#include "mega/v1/cluster.grpc.pb.h"
+#include "mega/v1/job.grpc.pb.h"
+#include "mega/v1/worker.grpc.pb.h"
+
+namespace mega::service {
+
+using Context = grpc::CallbackServerContext;
+
+grpc::ServerUnaryReactor* SubmitJob(const Shell&, Context*, const v1::SubmitJobRequest&, v1::Job&);
+grpc::ServerUnaryReactor* GetJob(const Shell&, Context*, const v1::GetJobRequest&, v1::Job&);
+grpc::ServerUnaryReactor* ListJobs(const Shell&, Context*, const v1::ListJobsRequest&,
+                                   v1::ListJobsResponse&);
+grpc::ServerUnaryReactor* CancelJob(const Shell&, Context*, const v1::CancelJobRequest&, v1::Job&);
+grpc::ServerUnaryReactor* PlanJob(const Shell&, Context*, const v1::PlanJobRequest&,
+                                  v1::PlanJobResponse&);
+grpc::ServerWriteReactor<v1::JobEvent>* WatchEvents(const Shell&, const v1::WatchEventsRequest&);
+grpc::ServerWriteReactor<v1::StepReport>* StreamSteps(const Shell&, const v1::StreamStepsRequest&);
+grpc::ServerWriteReactor<v1::LogChunk>* StreamLogs(const Shell&, const v1::StreamLogsRequest&);
+
+grpc::ServerUnaryReactor* GetNode(const Shell&, Context*, const v1::GetNodeRequest&, v1::Node&);
+grpc::ServerUnaryReactor* ListNodes(const Shell&, Context*, const v1::ListNodesRequest&,
+                                    v1::ListNodesResponse&);
+grpc::ServerUnaryReactor* GetVersion(const Shell&, Context*, v1::GetVersionResponse&);
+
+grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(const Shell&, Context*);
+grpc::ServerReadReactor<v1::StepReport>* PushSteps(const Shell&, v1::PushStepsResponse&);
+grpc::ServerReadReactor<v1::LogChunk>* PushLogs(const Shell&, v1::PushLogsResponse&);
+
+}  // namespace mega::service

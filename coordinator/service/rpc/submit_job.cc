@@ -1,0 +1,61 @@
+// JobService.SubmitJob: validate off the loop, then let the core take it. The answer leaves when
+// the job is durable; the same request_id gives the same job, however often it comes.
+#include "coordinator/service/job_names.h"
+#include "coordinator/service/rpc/rpcs.h"
+#include "coordinator/service/submit_check.h"
+#include "coordinator/service/unary.h"
+
+namespace mega::service {
+namespace {
+
+constexpr size_t kMostRequestIdBytes = 128;
+
+void Submit(const Shell& shell, const v1::SubmitJobRequest& request, v1::Job& job,
+            grpc::ServerUnaryReactor* reactor) {
+  CheckedSpec checked;
+  if (grpc::Status status = CheckSpec(request.metadata(), request.spec(), &checked); !status.ok()) {
+    return reactor->Finish(std::move(status));
+  }
+  if (request.validate_only()) {
+    *job.mutable_metadata() = checked.metadata;
+    *job.mutable_spec() = request.spec();
+    *job.mutable_resolved_spec() = checked.resolved;
+    return reactor->Finish(grpc::Status::OK);
+  }
+  v1::CoreEvent event;
+  v1::CoreSubmit& submit = *event.mutable_submit();
+  submit.set_uid(NewJobUid());
+  submit.set_request_id(request.request_id());
+  *submit.mutable_metadata() = std::move(checked.metadata);
+  *submit.mutable_spec() = request.spec();
+  *submit.mutable_resolved_spec() = std::move(checked.resolved);
+  const bool taken = shell.loop.Call(std::move(event), [reactor, &job](const v1::ReplyCall& reply) {
+    reactor->Finish(FromReply(reply, job));
+  });
+  if (!taken) {
+    reactor->Finish(Overloaded("the coordinator has too many calls waiting", absl::Seconds(1)));
+  }
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* SubmitJob(const Shell& shell, Context* context,
+                                    const v1::SubmitJobRequest& request, v1::Job& job) {
+  if (!request.validate_only() &&
+      (request.request_id().empty() || request.request_id().size() > kMostRequestIdBytes)) {
+    return Done(context,
+                FieldInvalid("REQUEST_ID_INVALID", "request_id",
+                             fmt::format("request_id has {} bytes; give a UUID of your choice (1 "
+                                         "to {}), the same again when you retry",
+                                         request.request_id().size(), kMostRequestIdBytes)));
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  // Shell holds references only, so the copy is as good as the original.
+  if (!shell.checks.Post(
+          [shell, &request, &job, reactor] { Submit(shell, request, job, reactor); })) {
+    reactor->Finish(Overloaded("too many specs wait for their checks", absl::Seconds(1)));
+  }
+  return reactor;
+}
+
+}  // namespace mega::service

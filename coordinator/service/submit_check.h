@@ -1,0 +1,22 @@
+// Every check a spec must pass before the core hears of it, so that what can never run is refused
+// at once, with all that is wrong with it.
+#pragma once
+
+#include "coordinator/planner/planner.h"
+#include "grpcpp/support/status.h"
+#include "mega/v1/job.pb.h"
+
+namespace mega::service {
+
+struct CheckedSpec {
+  v1::JobMetadata metadata;  // namespace filled in
+  v1::JobSpec resolved;      // defaults and the keys of model.hf filled in
+};
+
+grpc::Status CheckSpec(const v1::JobMetadata& metadata, const v1::JobSpec& spec,
+                       CheckedSpec* checked);
+
+// A cluster of one kind of node, just big enough for the spec; what it cannot hold, none can.
+planner::ClusterView ImaginaryCluster(const v1::JobSpec& resolved);
+
+}  // namespace mega::service
