@@ -8,7 +8,6 @@
 #include "nlohmann/json.hpp"
 #include "tests/support/temp_dir.h"
 #include "worker/engine/datasets/batch_rows.h"
-#include "worker/engine/datasets/micro_batch.h"
 #include "worker/engine/datasets/permutation.h"
 #include "worker/engine/datasets/sample_source.h"
 
@@ -215,15 +214,17 @@ TEST(BatchRows, EveryLayoutHoldsTheSameSamples) {
   for (int64_t gbs : {1, 5, 12, 16}) {
     for (int64_t dp = 1; dp <= 6; ++dp) {
       for (int64_t mbs = 1; mbs <= gbs; ++mbs) {
-        const BatchShape shape{gbs, mbs, dp};
         std::vector<int64_t> samples;
-        for (int64_t j = 0; j < shape.MicroBatches(); ++j)
+        int64_t rows = 0;
+        for (int64_t j = 0; j < MicroBatchesPerStep(gbs, mbs, dp); ++j)
           for (int64_t r = 0; r < dp; ++r)
-            for (int64_t b = 0; b < mbs; ++b)
-              if (const auto row = shape.RowOf(j, r, b)) samples.push_back(shape.SampleOf(3, *row));
+            for (int64_t b = 0; b < mbs; ++b, ++rows)
+              if (const int64_t row = GlobalRow(j, r, b, dp, mbs); row < gbs)
+                samples.push_back(FirstSample(3, gbs) + row);
         std::vector<int64_t> expected(static_cast<size_t>(gbs));
         std::iota(expected.begin(), expected.end(), 2 * gbs);
         ASSERT_EQ(samples, expected) << gbs << " " << dp << " " << mbs;
+        ASSERT_LT(rows - gbs, mbs * dp);  // no micro-batch of absent rows only on every replica
       }
     }
   }
@@ -235,25 +236,12 @@ TEST(BatchRows, CountMicroBatchesAsMegatronDoes) {
   int compared = 0;
   for (const auto& config : json["configs"]) {
     for (const auto& row : config["rows_consumed_batch_microbatches"]) {
-      const BatchShape shape{row[1], config["micro_batch"], config["dp"]};
-      EXPECT_EQ(shape.MicroBatches(), row[2].get<int64_t>());
+      EXPECT_EQ(MicroBatchesPerStep(row[1], config["micro_batch"], config["dp"]),
+                row[2].get<int64_t>());
       ++compared;
     }
   }
   EXPECT_GT(compared, 50);
-}
-
-TEST_F(SamplesTest, MicroBatchesShiftLabelsAndMaskAbsentRows) {
-  WriteText("a.txt", 500);
-  v1::Data data = Data({"a.txt"}, 4, "1");
-  data.set_order("sequential");
-  const SampleSource source = *Open(data);
-  const BatchShape shape{.global_batch_size = 5, .micro_batch_size = 2, .data_parallel_size = 3};
-  std::vector<int32_t> tokens(8), labels(8);
-  // Step 2, rows 4 and 5 of the step: sample 9, and no sample.
-  EXPECT_EQ(*FillMicroBatch(source, shape, 2, 0, 2, tokens, labels), 4);
-  EXPECT_THAT(tokens, ::testing::ElementsAre(36, 37, 38, 39, 0, 0, 0, 0));
-  EXPECT_THAT(labels, ::testing::ElementsAre(37, 38, 39, 40, -100, -100, -100, -100));
 }
 
 }  // namespace
