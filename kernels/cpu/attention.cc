@@ -20,93 +20,117 @@
 HWY_BEFORE_NAMESPACE();
 namespace mega::kernels::HWY_NAMESPACE {
 
-// Running softmax of a strip's rows.
-struct SoftmaxState {
-  float most[kTileRows];  // largest score so far
-  float sum[kTileRows];   // of e^(score - most)
+// Everything a unit needs in cache.
+struct ForwardScratch {
+  explicit ForwardScratch(const AttentionShape& s)
+      : padded_v(PadUp(s.V)),
+        keys(hwy::AllocateAligned<float>((s.K + kPanel - 1) / kPanel * kPanel * s.H + kPad)),
+        values(hwy::AllocateAligned<float>(s.K * padded_v + kPad)),
+        queries(hwy::AllocateAligned<float>(s.H * kTileRows + kPad)),
+        scores(hwy::AllocateAligned<float>(kTileRows * kTileStep)),
+        out(hwy::AllocateAligned<float>(kTileRows * padded_v + kPad)) {}
+  using Floats = hwy::AlignedFreeUniquePtr<float[]>;
+  int64_t padded_v;
+  Floats keys;     // [panels][H][kPanel]
+  Floats values;   // [K][padded_v]
+  Floats queries;  // of a strip, [H][kTileRows], scaled
+  Floats scores;   // of a strip, [kTileRows][kTileStep]
+  Floats out;      // of a strip, [kTileRows][padded_v], not yet divided by the sum
 };
 
-// Scores of one row become e^(score - most); what was summed before is rescaled by the result.
-HWY_INLINE float OnlineSoftmaxRow(Columns row, float* scores, float* most, float* sum) {
+// Running softmax of a row.
+struct SoftmaxState {
+  float most = -std::numeric_limits<float>::infinity();  // largest score so far
+  float sum = 0;                                         // of e^(score - most)
+};
+
+// Scores become e^(score - most). Returns what the sums before must be multiplied by.
+HWY_INLINE float OnlineSoftmaxRow(Columns columns, float* scores, SoftmaxState& state) {
   const F32 d;
-  const Columns padded = row.Padded();
-  const int64_t lanes = Lanes(), count = padded.end - padded.begin;
-  MaskEdges(row, scores);
-  float* x = scores + padded.begin;
+  const int64_t lanes = Lanes(), count = columns.end - columns.begin;
+  float* x = scores + columns.begin;
   auto m = hn::LoadU(d, x);
   for (int64_t j = lanes; j < count; j += lanes) m = hn::Max(m, hn::LoadU(d, x + j));
-  const float before = *most;
-  *most = std::max(before, hn::GetLane(hn::MaxOfLanes(d, m)));
-  const auto shift = hn::Set(d, *most);
-  const float total = RowSum(count, [&](auto tag, int64_t j) HWY_ATTR {
-    const auto e = ExpBelow88(tag, hn::Sub(hn::LoadU(tag, x + j), hn::Set(tag, *most)));
+  const float before = state.most;
+  state.most = std::max(before, hn::GetLane(hn::MaxOfLanes(d, m)));
+  const float rescale =
+      state.sum == 0 || before == state.most ? 1.0f : std::exp(before - state.most);
+  const float sum = RowSum(count, [&](auto tag, int64_t j) HWY_ATTR {
+    const auto e = ExpBelow88(tag, hn::Sub(hn::LoadU(tag, x + j), hn::Set(tag, state.most)));
     hn::StoreU(e, tag, x + j);
     return e;
   });
-  (void)shift;
-  const float rescale = before == *most ? 1.0f : std::exp(before - *most);
-  *sum = *sum * rescale + total;
+  state.sum = state.sum * rescale + sum;
   return rescale;
 }
 
-void AttentionForwardUnits(const AttentionCall& call, int64_t begin, int64_t end) {
-  const auto [B, S, K, N, G, H, V] = call.shape;
-  const int64_t padded_v = PadUp(V), panels = (K + kPanel - 1) / kPanel;
-  const auto keys = hwy::AllocateAligned<float>(panels * kPanel * H + kPad);
-  const auto values = hwy::AllocateAligned<float>(K * padded_v + kPad);
-  const auto queries = hwy::AllocateAligned<float>(H * kTileRows + kPad);
-  const auto tile = hwy::AllocateAligned<float>(kTileRows * kTileStep);
-  const auto out = hwy::AllocateAligned<float>(kTileRows * padded_v + kPad);
+// A strip of rows against one block of keys: scores, softmax, and P V added to s.out.
+HWY_INLINE void ForwardBlock(const AttentionShape& shape, const KeyRange* ranges, int64_t rows,
+                             int64_t first_key, SoftmaxState* states, ForwardScratch& s) {
+  const Columns all = UnionOf(ranges, rows, first_key);
+  if (all.empty()) return;
+  const Columns columns = all.Padded();
+  TransposedProduct(rows, columns, shape.H, s.queries.get(), kTileRows,
+                    s.keys.get() + first_key * shape.H, s.scores.get());
+  for (int64_t i = 0; i < rows; ++i) {
+    const Columns row = ColumnsOf(ranges[i], first_key);
+    float* scores = s.scores.get() + i * kTileStep;
+    if (row.empty()) {
+      std::fill(scores + columns.begin, scores + columns.end, 0.0f);
+      continue;
+    }
+    MaskRow(columns, row, scores);
+    const float rescale = OnlineSoftmaxRow(columns, scores, states[i]);
+    if (rescale != 1.0f) {
+      float* out = s.out.get() + i * s.padded_v;
+      ForEachVector(s.padded_v, [&](auto d, int64_t c) HWY_ATTR {
+        hn::StoreU(hn::Mul(hn::LoadU(d, out + c), hn::Set(d, rescale)), d, out + c);
+      });
+    }
+  }
+  Multiply<kTileStep, true>(rows, s.padded_v, all.end - all.begin, s.scores.get() + all.begin, 1,
+                            s.values.get() + (first_key + all.begin) * s.padded_v, s.padded_v,
+                            s.out.get(), s.padded_v);
+}
 
+// Queries [i0, i0 + rows) of head n of batch row b.
+HWY_INLINE void ForwardStrip(const AttentionCall& call, int64_t b, int64_t n, int64_t i0,
+                             int64_t rows, ForwardScratch& s) {
+  const auto& [B, S, K, N, G, H, V] = call.shape;
+  const KeyRange* ranges = call.ranges + i0;
+  const float* q = AttentionCall::Row(call.q, S, N, H, b, i0, n);
+  float* o = AttentionCall::Row(call.o, S, N, V, b, i0, n);
+  Transpose(q, N * H, rows, H, call.scale, s.queries.get(), kTileRows);
+  Prefetch(q + kTileRows * N * H, N * H, std::min<int64_t>(kTileRows, S - i0 - rows), H);
+  PrefetchForWrite(o, N * V, rows, V);
+  std::fill_n(s.out.get(), rows * s.padded_v, 0.0f);
+  SoftmaxState states[kTileRows];
+  // Ends of ranges never decrease from a query to the next.
+  for (int64_t j0 = 0; j0 < ranges[rows - 1].end; j0 += kKeys)
+    ForwardBlock(call.shape, ranges, rows, j0, states, s);
+  for (int64_t i = 0; i < rows; ++i) {
+    const bool sees = states[i].sum != 0;
+    call.lse[(b * N + n) * S + i0 + i] =
+        sees ? states[i].most + std::log(states[i].sum) : -std::numeric_limits<float>::infinity();
+    const float factor = sees ? 1.0f / states[i].sum : 0.0f;
+    const float* from = s.out.get() + i * s.padded_v;
+    ForEachVector(V, [&](auto d, int64_t c) HWY_ATTR {
+      hn::StoreU(hn::Mul(hn::LoadU(d, from + c), hn::Set(d, factor)), d, o + i * N * V + c);
+    });
+  }
+}
+
+void AttentionForwardUnits(const AttentionCall& call, int64_t begin, int64_t end) {
+  const auto& [B, S, K, N, G, H, V] = call.shape;
+  ForwardScratch s(call.shape);
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t b = unit / G, g = unit % G;
-    PackPanels(AttentionCall::Row(call.k, K, G, H, b, 0, g), G * H, K, H, keys.get());
-    PackRows(AttentionCall::Row(call.v, K, G, V, b, 0, g), G * V, K, V, 1.0f, values.get(),
-             padded_v);
-    for (int64_t n = g * (N / G); n < (g + 1) * (N / G); ++n) {
-      for (int64_t i0 = 0; i0 < S; i0 += kTileRows) {
-        const int64_t rows = std::min<int64_t>(kTileRows, S - i0);
-        const KeyRange* ranges = call.ranges + i0;
-        Transpose(AttentionCall::Row(call.q, S, N, H, b, i0, n), N * H, rows, H, call.scale,
-                  queries.get(), kTileRows);
-        std::fill_n(out.get(), rows * padded_v, 0.0f);
-        SoftmaxState state;
-        std::fill_n(state.most, rows, -std::numeric_limits<float>::infinity());
-        std::fill_n(state.sum, rows, 0.0f);
-
-        const int64_t last_key = ranges[rows - 1].end;  // ends never decrease
-        for (int64_t j0 = 0; j0 < last_key; j0 += kKeys) {
-          const Columns all = UnionOf(ranges, rows, j0);
-          if (all.empty()) continue;
-          TransposedProduct(rows, all.Padded(), H, queries.get(), kTileRows, keys.get() + j0 * H,
-                            tile.get());
-          for (int64_t i = 0; i < rows; ++i) {
-            const Columns row = ColumnsOf(ranges[i], j0);
-            float* scores = tile.get() + i * kTileStep;
-            if (!row.empty()) {
-              const float rescale = OnlineSoftmaxRow(row, scores, &state.most[i], &state.sum[i]);
-              if (rescale != 1.0f && j0 > 0)
-                for (int64_t c = 0; c < padded_v; ++c) out.get()[i * padded_v + c] *= rescale;
-            }
-            ClearOutside(all.Padded(), row.Padded(), scores);
-          }
-          Multiply<kTileStep, true>(rows, padded_v, all.end - all.begin, tile.get() + all.begin, 1,
-                                    values.get() + (j0 + all.begin) * padded_v, padded_v, out.get(),
-                                    padded_v);
-        }
-        for (int64_t i = 0; i < rows; ++i) {
-          const bool sees = state.sum[i] != 0;
-          call.lse[(b * N + n) * S + i0 + i] = sees ? state.most[i] + std::log(state.sum[i])
-                                                    : -std::numeric_limits<float>::infinity();
-          const float factor = sees ? 1.0f / state.sum[i] : 0.0f;
-          float* to = AttentionCall::Row(call.o, S, N, V, b, i0 + i, n);
-          const float* from = out.get() + i * padded_v;
-          ForEachVector(V, [&](auto d, int64_t c) HWY_ATTR {
-            hn::StoreU(hn::Mul(hn::LoadU(d, from + c), hn::Set(d, factor)), d, to + c);
-          });
-        }
-      }
-    }
+    PackPanels(AttentionCall::Row(call.k, K, G, H, b, 0, g), G * H, K, H, s.keys.get());
+    PackRows(AttentionCall::Row(call.v, K, G, V, b, 0, g), G * V, K, V, 1.0f, s.values.get(),
+             s.padded_v);
+    for (int64_t n = g * (N / G); n < (g + 1) * (N / G); ++n)
+      for (int64_t i = 0; i < S; i += kTileRows)
+        ForwardStrip(call, b, n, i, std::min<int64_t>(kTileRows, S - i), s);
   }
 }
 

@@ -48,13 +48,11 @@ struct BackwardScratch {
 };
 
 // Row of scores and row of dP → P and dS, in place.
-HWY_INLINE void ProbabilitiesAndGradient(Columns row, float lse, float expected, float* p,
+HWY_INLINE void ProbabilitiesAndGradient(Columns columns, float lse, float expected, float* p,
                                          float* ds) {
   const F32 d;
-  MaskEdges(row, p);
-  const Columns padded = row.Padded();
   const auto log_sum = hn::Set(d, lse), mean = hn::Set(d, expected);
-  for (int64_t j = padded.begin; j < padded.end; j += Lanes()) {
+  for (int64_t j = columns.begin; j < columns.end; j += Lanes()) {
     const auto e = ExpBelow88(d, hn::Sub(hn::LoadU(d, p + j), log_sum));
     hn::StoreU(e, d, p + j);
     hn::StoreU(hn::Mul(e, hn::Sub(hn::LoadU(d, ds + j), mean)), d, ds + j);
@@ -81,10 +79,38 @@ HWY_INLINE void AddKeyGradients(const KeyRange* ranges, int64_t rows, int64_t j0
   }
 }
 
+// Rows [at, at + rows) of the block against one block of keys: P, dS, and dS K added to dQ.
+HWY_INLINE void BackwardStrip(const AttentionShape& shape, const KeyRange* ranges, int64_t rows,
+                              int64_t first_key, const float* lse, const float* expected,
+                              int64_t at, const BackwardScratch& s) {
+  float *p = s.p + at * kTileStep, *ds = s.ds + at * kTileStep;
+  const Columns all = UnionOf(ranges, rows, first_key);
+  if (all.empty()) return;
+  const Columns columns = all.Padded();
+  TransposedProduct(rows, columns, shape.H, s.qT + at, kQueries, s.kP + first_key * shape.H, p);
+  TransposedProduct(rows, columns, shape.V, s.doutT + at, kQueries, s.vP + first_key * shape.V, ds);
+  for (int64_t i = 0; i < rows; ++i) {
+    float *p_row = p + i * kTileStep, *ds_row = ds + i * kTileStep;
+    const Columns row = ColumnsOf(ranges[i], first_key);
+    if (row.empty()) {
+      std::fill(p_row + columns.begin, p_row + columns.end, 0.0f);
+      std::fill(ds_row + columns.begin, ds_row + columns.end, 0.0f);
+    } else {
+      MaskRow(columns, row, p_row);
+      ProbabilitiesAndGradient(columns, lse[i], expected[i], p_row, ds_row);
+    }
+    ClearAround(columns, p_row);
+    ClearAround(columns, ds_row);
+  }
+  Multiply<kTileStep, true>(rows, s.padded_h, all.end - all.begin, ds + all.begin, 1,
+                            s.k + (first_key + all.begin) * s.padded_h, s.padded_h,
+                            s.dq + at * s.padded_h, s.padded_h);
+}
+
 // One block of queries of head n against all keys they see.
 HWY_INLINE void BackwardQueries(const AttentionCall& call, int64_t b, int64_t n, int64_t i0,
                                 const BackwardScratch& s) {
-  const auto [B, S, K, N, G, H, V] = call.shape;
+  const auto& [B, S, K, N, G, H, V] = call.shape;
   const int64_t rows = std::min(kQueries, S - i0);
   const KeyRange* ranges = call.ranges + i0;
   const float* q = AttentionCall::Row(call.q, S, N, H, b, i0, n);
@@ -102,31 +128,12 @@ HWY_INLINE void BackwardQueries(const AttentionCall& call, int64_t b, int64_t n,
       return hn::Mul(hn::LoadU(d, s.dout + i * s.padded_v + c), hn::LoadU(d, o + i * N * V + c));
     });
 
+  // Ends of ranges never decrease from a query to the next.
   for (int64_t j0 = 0; j0 < ranges[rows - 1].end; j0 += kKeys) {
-    const Columns block = UnionOf(ranges, rows, j0);
-    if (block.empty()) continue;
-    for (int64_t i1 = 0; i1 < rows; i1 += kTileRows) {
-      const int64_t strip = std::min<int64_t>(kTileRows, rows - i1);
-      const Columns all = UnionOf(ranges + i1, strip, j0);
-      float *p = s.p + i1 * kTileStep, *ds = s.ds + i1 * kTileStep;
-      if (!all.empty()) {
-        TransposedProduct(strip, all.Padded(), H, s.qT + i1, kQueries, s.kP + j0 * H, p);
-        TransposedProduct(strip, all.Padded(), V, s.doutT + i1, kQueries, s.vP + j0 * V, ds);
-      }
-      for (int64_t i = 0; i < strip; ++i) {
-        const Columns row = ColumnsOf(ranges[i1 + i], j0);
-        if (!row.empty())
-          ProbabilitiesAndGradient(row, lse[i1 + i], expected[i1 + i], p + i * kTileStep,
-                                   ds + i * kTileStep);
-        ClearOutside(block.Padded(), row.Padded(), p + i * kTileStep);
-        ClearOutside(block.Padded(), row.Padded(), ds + i * kTileStep);
-      }
-      if (!all.empty())
-        Multiply<kTileStep, true>(strip, s.padded_h, all.end - all.begin, ds + all.begin, 1,
-                                  s.k + (j0 + all.begin) * s.padded_h, s.padded_h,
-                                  s.dq + i1 * s.padded_h, s.padded_h);
-    }
-    AddKeyGradients(ranges, rows, j0, block, s);
+    for (int64_t i = 0; i < rows; i += kTileRows)
+      BackwardStrip(call.shape, ranges + i, std::min<int64_t>(kTileRows, rows - i), j0, lse + i,
+                    expected + i, i, s);
+    AddKeyGradients(ranges, rows, j0, UnionOf(ranges, rows, j0), s);
   }
   float* dq = AttentionCall::Row(call.dq, S, N, H, b, i0, n);
   for (int64_t i = 0; i < rows; ++i)
@@ -137,7 +144,7 @@ HWY_INLINE void BackwardQueries(const AttentionCall& call, int64_t b, int64_t n,
 }
 
 void AttentionBackwardUnits(const AttentionCall& call, int64_t begin, int64_t end) {
-  const auto [B, S, K, N, G, H, V] = call.shape;
+  const auto& [B, S, K, N, G, H, V] = call.shape;
   const BackwardScratch s(call.shape);
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t b = unit / G, g = unit % G;

@@ -17,8 +17,9 @@ HWY_BEFORE_NAMESPACE();
 namespace mega::kernels::HWY_NAMESPACE {
 
 constexpr int64_t kKeys = 256;  // keys of a block: a multiple of kPanel
+constexpr int64_t kSlack = 32;  // floats past a row's last column that may be overwritten
 // Row length of a tile of scores. Rows a power of two apart would share few cache sets.
-constexpr int64_t kTileStep = kKeys + kPad;
+constexpr int64_t kTileStep = kKeys + kSlack;
 
 // Columns of a tile, counted from the first key of its block.
 struct Columns {
@@ -58,19 +59,34 @@ HWY_INLINE void TransposedProduct(int64_t rows, Columns padded, int64_t width, c
   }
 }
 
-// Masked scores become -inf inside the row's vectors, so that their exponentials are exactly 0.
-HWY_INLINE void MaskEdges(Columns row, float* scores) {
+// Scores of `columns` (padded) that the row does not see become -inf, so that their exponentials
+// are exactly 0. A causal edge lies within kSlack of the strip's: two stores without a branch.
+HWY_INLINE void MaskRow(Columns columns, Columns row, float* scores) {
+  const F32 d;
   constexpr float kNever = -std::numeric_limits<float>::infinity();
-  const Columns padded = row.Padded();
-  std::fill(scores + padded.begin, scores + row.begin, kNever);
-  std::fill(scores + row.end, scores + padded.end, kNever);
+  for (int64_t j = 0; j < kSlack; j += Lanes())
+    hn::StoreU(hn::Set(d, kNever), d, scores + row.end + j);
+  if (row.end + kSlack < columns.end) [[unlikely]]
+    std::fill(scores + row.end + kSlack, scores + columns.end, kNever);
+  if (columns.begin < row.begin) [[unlikely]]
+    std::fill(scores + columns.begin, scores + row.begin, kNever);
 }
 
-// Zeros in the tile's row where `all` has columns and the row has none.
-HWY_INLINE void ClearOutside(Columns all_padded, Columns row_padded, float* row) {
-  if (row_padded.empty()) row_padded = {all_padded.end, all_padded.end};
-  std::fill(row + all_padded.begin, row + std::max(all_padded.begin, row_padded.begin), 0.0f);
-  std::fill(row + row_padded.end, row + std::max(all_padded.end, row_padded.end), 0.0f);
+// Zeros on both sides of a strip's columns, as far as a strip of keys that overlaps them reaches.
+HWY_INLINE void ClearAround(Columns columns, float* row) {
+  static_assert(kTileRows <= kPad);
+  std::fill_n(row + columns.end, kPad, 0.0f);
+  if (columns.begin > 0) std::fill_n(row + columns.begin - kPad, kPad, 0.0f);
+}
+
+// Asks for rows that are used soon: a head's rows lie N · H apart, which no prefetcher follows.
+HWY_INLINE void Prefetch(const float* from, int64_t from_step, int64_t rows, int64_t width) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t k = 0; k < width; k += 16) __builtin_prefetch(from + i * from_step + k);
+}
+HWY_INLINE void PrefetchForWrite(const float* to, int64_t step, int64_t rows, int64_t width) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t k = 0; k < width; k += 16) __builtin_prefetch(to + i * step + k, 1);
 }
 
 }  // namespace mega::kernels::HWY_NAMESPACE
