@@ -172,6 +172,7 @@ class Runner {
       if (!RefreshJob()) continue;
       if (IsFinal(job_.phase())) {
         Drain(feed);
+        Mark("job ended");
         return kExitOk;
       }
       if (drained) absl::SleepFor(absl::Milliseconds(10));  // ended, but not yet final here

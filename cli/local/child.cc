@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <utility>
@@ -126,6 +127,15 @@ std::string DescribeWaitStatus(int status) {
 }
 
 void AdoptOrphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+void ReapOrphans(const std::vector<pid_t>& own) {
+  while (true) {
+    siginfo_t info{};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+    if (std::find(own.begin(), own.end(), info.si_pid) != own.end()) return;
+    waitpid(info.si_pid, nullptr, WNOHANG);
+  }
+}
 
 bool EndAllDescendants(absl::Duration span) {
   const absl::Time deadline = absl::Now() + span;

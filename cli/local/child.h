@@ -47,8 +47,10 @@ class Child {
 // "exit code 1", "signal 9".
 std::string DescribeWaitStatus(int status);
 
-// Makes this process the parent of its descendants' orphans.
+// Makes this process the parent of its descendants' orphans …
 void AdoptOrphans();
+// … which it must then reap: those that have ended, `own` children excepted.
+void ReapOrphans(const std::vector<pid_t>& own);
 // Kills and reaps every process that is still below us, until none is left or the span is over.
 // True when none is left.
 bool EndAllDescendants(absl::Duration span);

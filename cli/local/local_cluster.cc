@@ -87,6 +87,10 @@ absl::Status LocalCluster::Died(const Member& member, int status) {
 
 absl::StatusOr<std::vector<std::string>> LocalCluster::Supervise() {
   std::vector<std::string> told;
+  std::vector<pid_t> own;
+  for (const Member& member : members_) own.push_back(member.child.pid());
+  // Ranks of a worker that was killed are ours now; as zombies they would look alive to the next.
+  ReapOrphans(own);
   for (Member& member : members_) {
     const std::optional<int> status = member.child.Poll();
     if (!status.has_value()) continue;

@@ -104,6 +104,21 @@ TEST_F(LocalTest, DescendantsInGroupsOfTheirOwnEndToo) {
   EXPECT_TRUE(EndAllDescendants(kDeadline));
 }
 
+TEST_F(LocalTest, OrphansAreReapedAndOwnChildrenAreNot) {
+  AdoptOrphans();
+  absl::StatusOr<Child> parent = Shell("sh -c 'echo $$; exit 0' & exit 5");
+  ASSERT_TRUE(parent.ok());
+  const pid_t orphan = std::atoi(WaitForText(folder_ + "/output").c_str());
+  ASSERT_GT(orphan, 0);
+  const absl::Time deadline = absl::Now() + kDeadline;
+  ASSERT_TRUE(parent->WaitFor(kDeadline));
+  EXPECT_EQ(DescribeWaitStatus(*parent->Poll()), "exit code 5");
+  while (kill(orphan, 0) == 0) {
+    ASSERT_LT(absl::Now(), deadline);
+    ReapOrphans({parent->pid()});
+  }
+}
+
 TEST_F(LocalTest, DeadCoordinatorIsTold) {
   LocalClusterOptions options{
       .coordinator_program = Script("coordinator", "echo no port >&2; exit 1\n"),
