@@ -71,7 +71,9 @@ void Cluster::StartWorker(const std::string& node, int devices, std::vector<std:
   workers_[node] = std::make_unique<Process>(
       Process::Options{.argv = argv, .output = path() / ("worker-" + node + ".log")});
   const auto is_ready = [&] {
-    for (const json& n : CtlJson({"nodes", "-o", "json"})["nodes"]) {
+    const json answer = CtlJson({"nodes", "-o", "json"});
+    if (!answer.contains("nodes")) return false;
+    for (const json& n : answer["nodes"]) {
       if (n["name"] == "nodes/" + node || n["name"] == node)
         return n["state"] == "NODE_STATE_READY";
     }

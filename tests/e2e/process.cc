@@ -15,14 +15,14 @@
 namespace mega::e2e {
 namespace fs = std::filesystem;
 
-TempDir::TempDir() {
+TempDir::TempDir(bool keep_on_failure) : keep_on_failure_(keep_on_failure) {
   std::string name = (fs::temp_directory_path() / "mega-e2e-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) std::abort();
   path_ = name;
 }
 
 TempDir::~TempDir() {
-  if (::testing::Test::HasFailure()) {
+  if (keep_on_failure_ && ::testing::Test::HasFailure()) {
     std::fprintf(stderr, "kept for a look: %s\n", path_.c_str());
     return;
   }
@@ -90,7 +90,7 @@ std::optional<Process::Exit> Process::Wait(Seconds within) {
 std::string Process::Output() const { return ReadFile(options_.output); }
 
 Result RunProgram(std::vector<std::string> argv, Seconds within, fs::path directory) {
-  TempDir dir;
+  TempDir dir(false);
   const fs::path output = dir.path() / "output";
   Process process({.argv = argv, .output = output, .directory = directory});
   const auto exit = process.Wait(within);

@@ -17,11 +17,12 @@ using Seconds = std::chrono::duration<double>;
 // A folder of its own for one test, removed at the end (kept when the test has failed).
 class TempDir {
  public:
-  TempDir();
+  explicit TempDir(bool keep_on_failure = true);
   ~TempDir();
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  const bool keep_on_failure_;
   std::filesystem::path path_;
 };
 
