@@ -11,7 +11,8 @@ endif()
 # Frame pointers make every profile and every sanitizer report readable; they cost under 1 %.
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
                     -fno-omit-frame-pointer)
-add_compile_options($<$<CONFIG:Release>:-g1>)
+# -O3 buys nothing here (the kernels vectorise by hand) and costs a fifth of the build.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_compile_options(-Wthread-safety)
 endif()

@@ -136,10 +136,10 @@ absl::Status TrainingRank::OpenData() {
       const planner::RankMesh mesh,
       planner::RankMesh::Make(start_.plan().layout(), start_.plan().world_size()));
   coords_ = mesh.CoordsOf(start_.rank().rank());
-  const datasets::BatchShape shape{
-      .global_batch_size = spec.training().global_batch_size(),
-      .micro_batch_size = start_.plan().layout().micro_batch_size(),
-      .data_parallel_size = start_.plan().layout().data_parallel_size()};
+  const BatchShape shape{.global_batch_size = spec.training().global_batch_size(),
+                         .micro_batch_size = start_.plan().layout().micro_batch_size(),
+                         .dp_rank = coords_.dp,
+                         .dp_size = start_.plan().layout().data_parallel_size()};
   const int64_t vocab_size = model_spec_.vocab_size;
   const auto open = [&](datasets::Split split, std::unique_ptr<datasets::SampleSource>& source,
                         std::unique_ptr<BatchFeed>& feed) -> absl::Status {
@@ -147,7 +147,7 @@ absl::Status TrainingRank::OpenData() {
         auto opened, datasets::SampleSource::Open(spec.data(), start_.run_directory() + "/data",
                                                   split, spec.training().seed(), vocab_size));
     source = std::make_unique<datasets::SampleSource>(std::move(opened));
-    feed = std::make_unique<BatchFeed>(*source, shape, coords_.dp, pool_);
+    feed = std::make_unique<BatchFeed>(*source, shape, pool_);
     return absl::OkStatus();
   };
   MEGA_RETURN_IF_ERROR(open(datasets::Split::kTrain, train_data_, train_feed_));
