@@ -24,8 +24,7 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
   if (rename(temporary.c_str(), path.c_str()) != 0) {
     return ErrnoStatus(errno, fmt::format("cannot rename {} to {}", temporary, path));
   }
-  std::string folder = std::filesystem::path(path).parent_path().string();
-  if (folder.empty()) folder = ".";
+  const std::string folder = std::filesystem::absolute(path).parent_path().string();
   UniqueFd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory || fsync(directory.get()) != 0) {
     return ErrnoStatus(errno, fmt::format("cannot sync the folder {}", folder));

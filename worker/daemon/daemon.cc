@@ -73,7 +73,6 @@ absl::Status Daemon::TakeOverState(const EngineVersion& engine) {
   record.set_boot_id(boot_id);
   record.set_incarnation(node_.incarnation());
   record.set_socket_directory(trainer_->folder());
-  durable_seq_ = record.last_command_seq();
   ledger_ = std::make_unique<Ledger>(std::move(record));
   cgroups_ = CgroupParent::Detect(fmt::format("mega-worker-{}", getpid()));
   return Annotate(Persist(), "the state folder cannot be written");
@@ -92,7 +91,7 @@ void Daemon::BuildParts() {
   session_ =
       std::make_unique<Session>(options_.coordinator, options_.lease, clock_, SessionCallbacks());
   ranks_ = std::make_unique<Ranks>(
-      Ranks::Options{.engine = options_.engine, .devices = devices_},
+      Ranks::Options{.engine = options_.engine, .devices = devices_, .log = options_.log},
       Ranks::Parts{
           .loop = loop_,
           .clock = clock_,
@@ -232,7 +231,7 @@ void Daemon::HandleCommand(v1::Command command) {
   if (ledger_->Accept(command)) {
     commands_.push_back(std::move(command));
     FlushCommands();
-  } else if (command.seq() <= durable_seq_) {
+  } else if (command.seq() <= ledger_->durable_seq()) {
     v1::WorkerMessage ack;
     ack.mutable_command_ack()->set_seq(command.seq());
     session_->Send(std::move(ack));
@@ -256,7 +255,7 @@ void Daemon::FlushCommands() {
   std::deque<v1::Command> durable;
   durable.swap(commands_);
   for (const v1::Command& command : durable) {
-    durable_seq_ = command.seq();
+    ledger_->SetDurable(command.seq());
     v1::WorkerMessage ack;
     ack.mutable_command_ack()->set_seq(command.seq());
     session_->Send(std::move(ack));
@@ -293,7 +292,8 @@ void Daemon::StreamLog(const v1::StreamLog& request) {
       ranks_->FindLog(request.job_uid(), request.attempt(), request.rank());
   if (!log && IsPlainName(request.job_uid())) {
     auto ended = RankLog::Open(
-        LogPath(state_dir_->path(), request.job_uid(), request.attempt(), request.rank()), {},
+        LogPath(state_dir_->path(), request.job_uid(), request.attempt(), request.rank()),
+        options_.log,
         /*create=*/false);
     if (ended.ok()) log = *std::move(ended);
   }

@@ -45,6 +45,7 @@ class Daemon {
     std::map<std::string, std::string> labels;
     absl::Duration grace = absl::Seconds(10);  // for ranks when this worker leaves
     lease::Options lease;
+    RankLog::Options log;
   };
 
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(Options options, const Clock& clock);
@@ -108,7 +109,6 @@ class Daemon {
 
   // The loop's.
   std::deque<v1::Command> commands_;  // accepted, not yet durable
-  int64_t durable_seq_ = 0;
   bool retrying_ = false;
 
   mutable Mutex mu_;

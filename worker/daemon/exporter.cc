@@ -1,9 +1,15 @@
 #include "worker/daemon/exporter.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <exception>
+#include <thread>
 
 #include "base/version.h"
+#include "worker/daemon/listen_address.h"
+#include "worker/daemon/unique_fd.h"
 
 namespace mega::daemon {
 namespace {
@@ -20,6 +26,21 @@ const char* Name(Exporter::Cause cause) {
       return "stopped";
   }
   return "error";
+}
+
+// Opens a connection and closes it.
+void Visit(const std::string& listen, int port) {
+  const auto address = ParseHostPort("--metrics-listen", listen);
+  const std::string host =
+      !address.ok() || address->host == "0.0.0.0" || address->host == "localhost" ? "127.0.0.1"
+                                                                                  : address->host;
+  sockaddr_in target{};
+  target.sin_family = AF_INET;
+  target.sin_port = htons(static_cast<uint16_t>(port));
+  if (inet_pton(AF_INET, host.c_str(), &target.sin_addr) != 1) return;
+  const UniqueFd visitor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (connect(visitor.get(), reinterpret_cast<const sockaddr*>(&target), sizeof(target)) == 0)
+    return;
 }
 
 // Counters of the library only rise by a difference.
@@ -107,6 +128,7 @@ absl::StatusOr<std::unique_ptr<Exporter>> Exporter::Start(const std::string& lis
                                                           const std::string& node) {
   std::unique_ptr<Exporter> exporter(new Exporter(node));
   try {  // the library throws when the port is taken
+    exporter->listen_ = listen;
     exporter->exposer_ = std::make_unique<prometheus::Exposer>(listen, 1);
     const std::vector<int> ports = exporter->exposer_->GetListeningPorts();
     if (ports.empty()) return Unavailable("--metrics-listen {}: no port was opened", listen);
@@ -118,6 +140,19 @@ absl::StatusOr<std::unique_ptr<Exporter>> Exporter::Start(const std::string& lis
         listen, e.what());
   }
   return exporter;
+}
+
+// The library's server sees that it should stop when its wait for a connection ends, after up to
+// two seconds: so it gets connections until it has stopped.
+Exporter::~Exporter() {
+  if (!exposer_) return;
+  std::jthread visitor([this](std::stop_token stop) {
+    while (!stop.stop_requested()) {
+      Visit(listen_, port_);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  exposer_.reset();
 }
 
 void Exporter::Set(const Sample& sample) {

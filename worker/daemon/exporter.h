@@ -38,6 +38,7 @@ class Exporter {
   // Serves on `listen` ("127.0.0.1:0").
   static absl::StatusOr<std::unique_ptr<Exporter>> Start(const std::string& listen,
                                                          const std::string& node);
+  ~Exporter();
 
   int port() const { return port_; }
 
@@ -73,6 +74,7 @@ class Exporter {
 
   Mutex mu_;
   std::map<RankKey, RankSeries> ranks_ MEGA_GUARDED_BY(mu_);
+  std::string listen_;
   std::unique_ptr<prometheus::Exposer> exposer_;
   int port_ = 0;
 };

@@ -16,6 +16,16 @@ bool Ledger::Accept(const v1::Command& command) {
   return true;
 }
 
+void Ledger::SetDurable(int64_t seq) {
+  MutexLock lock(mu_);
+  durable_seq_ = seq;
+}
+
+int64_t Ledger::durable_seq() const {
+  MutexLock lock(mu_);
+  return durable_seq_;
+}
+
 void Ledger::SetProcess(const RankKey& key, int64_t pid, int64_t start_time_ticks) {
   MutexLock lock(mu_);
   for (v1::RecordedRank& rank : *record_.mutable_ranks()) {
@@ -89,7 +99,7 @@ std::vector<v1::WorkerMessage> Ledger::Introduce(const v1::Node& node, absl::Dur
   v1::Hello& hello = *words.front().mutable_hello();
   *hello.mutable_node() = node;
   for (const v1::RecordedRank& rank : record_.ranks()) *hello.add_running() = rank.rank();
-  hello.set_last_command_seq(record_.last_command_seq());
+  hello.set_last_command_seq(durable_seq_);
   const size_t tail_bytes =
       kMaxHelloTails / static_cast<size_t>(std::max(1, record_.exited_size()));
   for (const v1::RankExited& exited : record_.exited()) {

@@ -18,11 +18,15 @@ namespace mega::daemon {
 class Ledger {
  public:
   // `record` of the last incarnation, its ranks already turned into exits.
-  explicit Ledger(v1::WorkerRecord record) : record_(std::move(record)) {}
+  explicit Ledger(v1::WorkerRecord record)
+      : record_(std::move(record)), durable_seq_(record_.last_command_seq()) {}
 
   // False when the command was accepted before. Its ranks count as running from here on, so that no
   // hello can deny them.
   bool Accept(const v1::Command& command);
+  // Commands up to this one are on disk.
+  void SetDurable(int64_t seq);
+  int64_t durable_seq() const;
   void SetProcess(const RankKey& key, int64_t pid, int64_t start_time_ticks);
   void Ready(const RankKey& key, const std::string& address);
   void Connected(const std::string& job_uid, int64_t epoch);  // the coordinator knows all addresses
@@ -44,6 +48,7 @@ class Ledger {
 
   mutable Mutex mu_;
   v1::WorkerRecord record_ MEGA_GUARDED_BY(mu_);
+  int64_t durable_seq_ MEGA_GUARDED_BY(mu_);
   std::map<RankKey, absl::Duration> exit_sent_ MEGA_GUARDED_BY(mu_);
   std::map<RankKey, std::string> ready_ MEGA_GUARDED_BY(mu_);
   std::map<std::pair<RankKey, int64_t>, v1::WorkerMessage> owed_ MEGA_GUARDED_BY(mu_);

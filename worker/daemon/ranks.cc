@@ -99,7 +99,7 @@ absl::Status Ranks::StartOne(const v1::StartRanks& order, const RankKey& key, Ra
   PruneLogs(directory, key.attempt);
   MEGA_ASSIGN_OR_RETURN(
       rank.log, RankLog::Open(LogPath(parts_.state_dir.path(), key.job_uid, key.attempt, key.rank),
-                              {}, /*create=*/true));
+                              options_.log, /*create=*/true));
   const v1::Device& device = options_.devices[static_cast<size_t>(rank.device)];
   const int64_t threads =
       order.plan().threads_per_device() > 0 ? order.plan().threads_per_device() : device.threads();

@@ -52,6 +52,7 @@ class Ranks {
   struct Options {
     std::string engine;
     std::vector<v1::Device> devices;
+    RankLog::Options log;
   };
 
   Ranks(Options options, Parts parts) : options_(std::move(options)), parts_(std::move(parts)) {}

@@ -1,0 +1,260 @@
+// mega-worker as a real process: what it leaves behind, and what it says to people.
+#include <signal.h>
+
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+#include "tests/support/temp_dir.h"
+#include "tests/worker/daemon/scripted_coordinator.h"
+#include "worker/daemon/proc_stat.h"
+#include "worker/daemon/process.h"
+
+namespace mega::daemon {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Heard = mega::testing::ScriptedCoordinator::Heard;
+
+bool Alive(pid_t pid) {
+  const char state = ProcessState(pid);
+  return state != 0 && state != 'Z';
+}
+
+bool EventuallyWithin(absl::Duration span, const std::function<bool()>& condition) {
+  const absl::Time deadline = absl::Now() + span;
+  while (!condition()) {
+    if (absl::Now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+class WorkerProcess : public ::testing::Test {
+ protected:
+  std::unique_ptr<Process> Spawn(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), std::string(MEGA_BIN_DIR) + "/mega-worker");
+    auto process = Process::Fork(
+        {.argv = std::move(arguments), .environment = {"PATH=/usr/bin:/bin"}, .directory = "/"});
+    EXPECT_TRUE(process.ok() && (*process)->Release().ok());
+    return *std::move(process);
+  }
+
+  std::vector<std::string> Usual() {
+    return {"--coordinator", coordinator_.address(),
+            "--state-dir",   folder_ / "state",
+            "--devices",     "2",
+            "--node",        "node-a",
+            "--engine",      std::string(MEGA_BIN_DIR) + "/fake_engine",
+            "--port-file",   folder_ / "port"};
+  }
+
+  // Its exit, or nothing after 20 s.
+  static std::optional<ProcessExit> AwaitExit(Process& process) {
+    std::optional<ProcessExit> exit;
+    EventuallyWithin(absl::Seconds(20), [&] {
+      exit = process.Reap();
+      return exit.has_value();
+    });
+    return exit;
+  }
+
+  static std::string Output(Process& process) {
+    std::string text;
+    const UniqueFd err = process.TakeStderr();
+    char buffer[4096];
+    while (true) {
+      const ssize_t got = read(err.get(), buffer, sizeof(buffer));
+      if (got <= 0) return text;
+      text.append(buffer, static_cast<size_t>(got));
+    }
+  }
+
+  // Ends with a usage or start error: its code and what it said.
+  std::pair<int, std::string> Fails(std::vector<std::string> arguments) {
+    const auto process = Spawn(std::move(arguments));
+    const std::string text = Output(*process);
+    const auto exit = AwaitExit(*process);
+    return {exit ? exit->code : -1, text};
+  }
+
+  void StartRanks(const std::string& script, int64_t attempt = 1) {
+    v1::Command command;
+    v1::StartRanks& start = *command.mutable_start_ranks();
+    start.set_job_uid("job-1");
+    start.set_job_name(script);
+    start.set_attempt(attempt);
+    start.set_epoch(attempt);
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      start.add_ranks(rank);
+      start.mutable_plan()->add_ranks()->set_device(rank);
+    }
+    coordinator_.Order(command);
+  }
+
+  bool AwaitReady(size_t count) {
+    return coordinator_.Await([&](const Heard& heard) {
+      size_t ready = 0;
+      for (const auto& message : heard.messages) ready += message.has_rank_ready();
+      return ready >= count;
+    });
+  }
+
+  v1::WorkerRecord Record() {
+    v1::WorkerRecord record;
+    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(
+                    mega::testing::ReadFile(folder_ / "state/worker.json"), &record)
+                    .ok());
+    return record;
+  }
+  std::vector<pid_t> Engines() {
+    std::vector<pid_t> pids;
+    const v1::WorkerRecord record = Record();
+    for (const auto& rank : record.ranks()) pids.push_back(static_cast<pid_t>(rank.pid()));
+    return pids;
+  }
+
+  mega::testing::TempDir folder_;
+  mega::testing::ScriptedCoordinator coordinator_;
+};
+
+TEST_F(WorkerProcess, KilledItLeavesNoEngineForLongerThanASecond) {
+  auto worker = Spawn(Usual());
+  StartRanks("ready;hang");
+  ASSERT_TRUE(AwaitReady(2));
+  const std::vector<pid_t> engines = Engines();
+  ASSERT_EQ(engines.size(), 2u);
+  kill(worker->pid(), SIGKILL);
+  EXPECT_TRUE(
+      EventuallyWithin(absl::Seconds(1), [&] { return !Alive(engines[0]) && !Alive(engines[1]); }));
+}
+
+TEST_F(WorkerProcess, TheNextIncarnationEndsWhatIsLeftBeforeItSaysHello) {
+  auto worker = Spawn(Usual());
+  StartRanks("ready;hang");
+  ASSERT_TRUE(AwaitReady(2));
+  const std::vector<pid_t> engines = Engines();
+  const std::string sockets = Record().socket_directory();
+  for (const pid_t pid : engines) kill(pid, SIGSTOP);  // cannot leave by themselves
+  kill(worker->pid(), SIGKILL);
+  ASSERT_TRUE(AwaitExit(*worker));
+  for (const pid_t pid : engines) ASSERT_TRUE(Alive(pid));
+
+  worker = Spawn(Usual());
+  ASSERT_TRUE(coordinator_.Await([](const Heard& heard) { return heard.hellos.size() == 2; }));
+  for (const pid_t pid : engines) EXPECT_FALSE(Alive(pid));
+  const v1::Hello hello = coordinator_.heard().hellos.back();
+  EXPECT_EQ(hello.running_size(), 0);
+  EXPECT_EQ(hello.last_command_seq(), 1);
+  ASSERT_EQ(hello.exited_size(), 2);
+  EXPECT_EQ(hello.exited(0).exit().signal(), SIGKILL);
+  EXPECT_TRUE(hello.exited(0).exit().killed_by_worker());
+  EXPECT_FALSE(std::filesystem::exists(sockets));
+  // The same devices serve again.
+  StartRanks("ready;exit=0", 2);
+  EXPECT_TRUE(coordinator_.AwaitExits(4));
+}
+
+TEST_F(WorkerProcess, ItNeverKillsAProcessThatOnlyHasTheSameNumber) {
+  const auto bystander =
+      Process::Fork({.argv = {"/bin/sleep", "600"}, .environment = {}, .directory = "/"});
+  ASSERT_TRUE(bystander.ok() && (*bystander)->Release().ok());
+  std::filesystem::create_directories(folder_ / "state");
+  mega::testing::WriteFile(
+      folder_ / "state/worker.json",
+      fmt::format(R"({{"boot_id": "{}", "ranks": [{{"rank": {{"job_uid": "job-1"}}, "pid": {},
+                       "start_time_ticks": {}}}]}})",
+                  mega::testing::ReadFile("/proc/sys/kernel/random/boot_id").substr(0, 36),
+                  (*bystander)->pid(), (*bystander)->start_time_ticks() - 1));
+  const auto worker = Spawn(Usual());
+  ASSERT_TRUE(coordinator_.Await([](const Heard& heard) { return !heard.hellos.empty(); }));
+  EXPECT_EQ(coordinator_.heard().hellos.front().exited_size(), 1);
+  EXPECT_TRUE(Alive((*bystander)->pid()));
+}
+
+TEST_F(WorkerProcess, ToldToLeaveItEndsItsRanksSaysGoodbyeAndExitsZero) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    const auto worker = Spawn(Usual());
+    const size_t sessions = coordinator_.heard().hellos.size();
+    ASSERT_TRUE(
+        coordinator_.Await([&](const Heard& heard) { return heard.hellos.size() > sessions; }));
+    const size_t before = coordinator_.heard().messages.size();
+    StartRanks("ready;hang", signal);
+    ASSERT_TRUE(coordinator_.Await([&](const Heard& heard) {
+      size_t ready = 0;
+      for (size_t i = before; i < heard.messages.size(); ++i) {
+        ready += heard.messages[i].has_rank_ready();
+      }
+      return ready == 2;
+    }));
+    const std::string sockets = Record().socket_directory();
+    kill(worker->pid(), signal);
+    const auto exit = AwaitExit(*worker);
+    ASSERT_TRUE(exit.has_value());
+    EXPECT_EQ(exit->code, 0);
+    const Heard heard = coordinator_.heard();
+    EXPECT_TRUE(heard.messages.back().has_goodbye());
+    EXPECT_TRUE(heard.messages[heard.messages.size() - 2].has_rank_exited());
+    EXPECT_TRUE(heard.messages[heard.messages.size() - 3].has_rank_exited());
+    EXPECT_TRUE(Engines().empty());
+    EXPECT_FALSE(std::filesystem::exists(sockets));
+  }
+}
+
+TEST_F(WorkerProcess, LeavesWhenStandardInputEndsIfAsked) {
+  auto arguments = Usual();
+  arguments.push_back("--exit-on-stdin-eof");
+  const auto worker = Spawn(arguments);  // its stdin is /dev/null
+  const auto exit = AwaitExit(*worker);
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 0);
+}
+
+TEST_F(WorkerProcess, AnAddressBeyondLoopbackNeedsInsecure) {
+  for (const char* flag : {"--listen", "--metrics-listen", "--coordinator"}) {
+    auto arguments = Usual();
+    if (flag == std::string("--coordinator"))
+      arguments.erase(arguments.begin(), arguments.begin() + 2);
+    arguments.insert(arguments.end(), {flag, "10.1.2.3:7070"});
+    const auto [code, text] = Fails(arguments);
+    EXPECT_EQ(code, 2);
+    EXPECT_THAT(text, AllOf(HasSubstr(flag), HasSubstr("10.1.2.3:7070"), HasSubstr("--insecure")));
+  }
+}
+
+TEST_F(WorkerProcess, WrongFlagsAndAMissingEngineAreSaidPlainly) {
+  EXPECT_EQ(Fails({}).first, 2);
+  auto arguments = Usual();
+  arguments.insert(arguments.end(), {"--label", "nonsense"});
+  EXPECT_THAT(Fails(arguments).second, HasSubstr("KEY=VALUE"));
+  arguments = Usual();
+  arguments[5] = "-3";
+  EXPECT_THAT(Fails(arguments).second, HasSubstr("--devices -3"));
+  arguments = Usual();
+  arguments[9] = "/no/such/engine";
+  EXPECT_THAT(Fails(arguments).second, HasSubstr("/no/such/engine"));
+  arguments[9] = "/bin/true";
+  EXPECT_THAT(Fails(arguments).second, HasSubstr("/bin/true version"));
+}
+
+TEST_F(WorkerProcess, ATakenPortOrStateFolderIsNamed) {
+  const auto worker = Spawn(Usual());
+  ASSERT_TRUE(EventuallyWithin(absl::Seconds(20),
+                               [&] { return std::filesystem::exists(folder_ / "port"); }));
+  EXPECT_THAT(Fails(Usual()).second, AllOf(HasSubstr(folder_ / "state"), HasSubstr("--state-dir")));
+  std::string taken = mega::testing::ReadFile(folder_ / "port");
+  taken.pop_back();
+  for (const char* flag : {"--listen", "--metrics-listen"}) {
+    auto arguments = Usual();
+    arguments[3] = folder_ / "other";
+    arguments.insert(arguments.end(), {flag, taken});
+    const auto [code, text] = Fails(arguments);
+    EXPECT_EQ(code, 1);
+    EXPECT_THAT(text, AllOf(HasSubstr(flag), HasSubstr(taken)));
+  }
+}
+
+}  // namespace
+}  // namespace mega::daemon
