@@ -41,6 +41,7 @@ struct Index {
   std::set<JobUid> unfinished;
   // Who is next: recovering jobs first, then by submission. Jobs without a live attempt only.
   std::set<std::tuple<int, absl::Time, JobUid>> queue;
+  friend bool operator==(const Index&, const Index&) = default;
 };
 
 // Gone with the process. Times are on the core's own clock: it starts at 0 with the state, never

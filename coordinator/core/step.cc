@@ -76,8 +76,10 @@ Decision Step(State& state, const v1::CoreEvent& event) {
   SettleAttempts(draft);
   draft.Flush();
   // Most inputs are heartbeats and reports; they concern the queue not at all.
-  const bool is_due = event.has_tick() || state.live.cluster_revision != cluster_revision;
-  if (is_due || draft.HasMutations()) Schedule(draft);
+  if (event.has_tick() || event.has_plan_made() || draft.HasMutations() ||
+      state.live.cluster_revision != cluster_revision) {
+    Schedule(draft);
+  }
   return draft.Finish();
 }
 

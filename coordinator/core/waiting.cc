@@ -33,7 +33,8 @@ std::string WaitingFor(const State& state, const JobUid& uid) {
   if (head != uid) return fmt::format("job {}, which is before it in the queue", head);
   const auto live = state.live.jobs.find(uid);
   if (live == state.live.jobs.end()) return "";
-  if (absl::Nanoseconds(live->second.not_before_ns()) > state.live.clock) return "its back-off";
+  // The first tick after its end takes it up.
+  if (absl::Nanoseconds(live->second.not_before_ns()) > state.live.last_tick) return "its back-off";
   if (live->second.ask_revision() != 0) return "its plan";
   // Any change of the cluster raises the revision, and then it is asked for again.
   if (live->second.refused_revision() == state.live.cluster_revision) return "devices";

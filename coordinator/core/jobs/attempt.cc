@@ -49,8 +49,10 @@ void Connect(Draft& draft, const v1::Job& job) {
   for (const NodeId& node : NodesOf(attempt)) draft.AddCommand(node, command);
 }
 
-// Commands of an attempt that has ended would only confuse: nobody waits for them.
-void DropCommands(Draft& draft, const v1::Job& job, const v1::Attempt& attempt) {
+// Commands about ranks that are known to be dead must not be sent again: a StartRanks that was
+// still on its way would start them after all.
+void DropCommands(Draft& draft, const v1::Job& job, const NodeId& node) {
+  const v1::Attempt& attempt = *job.attempts().rbegin();
   const auto is_of_attempt = [&](const v1::Command& command) {
     const auto same = [&](const auto& about) {
       return about.job_uid() == job.uid() && about.attempt() == attempt.number();
@@ -61,13 +63,17 @@ void DropCommands(Draft& draft, const v1::Job& job, const v1::Attempt& attempt) 
   };
   std::vector<CommandKey> dropped;
   const auto& commands = draft.state().durable.commands;
-  for (const NodeId& node : NodesOf(attempt)) {
-    for (auto it = commands.lower_bound({node, 0}); it != commands.end() && it->first.first == node;
-         ++it) {
-      if (is_of_attempt(it->second.command())) dropped.push_back(it->first);
-    }
+  for (auto it = commands.lower_bound({node, 0}); it != commands.end() && it->first.first == node;
+       ++it) {
+    if (is_of_attempt(it->second.command())) dropped.push_back(it->first);
   }
   for (const CommandKey& key : dropped) draft.DeleteCommand(key);
+}
+
+bool MayRunOn(const v1::Attempt& attempt, const NodeId& node) {
+  return std::ranges::any_of(attempt.ranks(), [&](const v1::RankState& rank) {
+    return rank.node() == node && MayRun(rank);
+  });
 }
 
 }  // namespace
@@ -180,6 +186,7 @@ void LoseRanks(Draft& draft, v1::Job& job, const NodeId& node, const std::string
     ++lost;
   }
   if (lost == 0) return;
+  if (!MayRunOn(attempt, node)) DropCommands(draft, job, node);
   const std::string cause = fmt::format("{} of its ranks ended on node '{}': {}", lost, node, why);
   draft.AddEvent(job.uid(), v1::SEVERITY_WARNING, "RANKS_LOST", cause,
                  {{"node", node}, {"ranks", std::to_string(lost)}});
@@ -284,7 +291,7 @@ void SettleAttempts(Draft& draft) {
     attempt.set_state(v1::ATTEMPT_STATE_ENDED);
     *attempt.mutable_end_time() = draft.wall();
     if (attempt.cause().empty()) attempt.set_cause("every rank ended by itself");
-    DropCommands(draft, job, attempt);
+    for (const NodeId& node : NodesOf(attempt)) DropCommands(draft, job, node);
     draft.ClusterChanged();
     AfterAttempt(draft, job);
   }

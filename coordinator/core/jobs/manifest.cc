@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 namespace mega::core {
@@ -37,7 +38,7 @@ bool IsPlainFileName(std::string_view name) {
 
 template <typename Shape>
 std::string Text(const Shape& shape) {
-  return "[" + absl::StrJoin(shape, ", ") + "]";
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
 absl::Status CheckInside(const v1::TensorSlice& slice, const v1::TensorInfo& tensor) {

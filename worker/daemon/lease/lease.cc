@@ -56,7 +56,7 @@ Decision Step(State& state, const Input& input, absl::Duration now) {
   }
   decision.kill_ranks = !MayRun(state, now);
   decision.wake_at = state.heartbeat_due;
-  if (!decision.kill_ranks) decision.wake_at = std::min(decision.wake_at, state.end);
+  if (now < state.end) decision.wake_at = std::min(decision.wake_at, state.end);
   return decision;
 }
 
