@@ -1,0 +1,226 @@
+#include "tests/sim/invariants.h"
+
+#include <algorithm>
+
+#include "coordinator/core/apply.h"
+#include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/waiting.h"
+#include "tests/sim/machine.h"
+
+namespace mega::sim {
+namespace {
+
+bool Executes(const Engine& engine) { return engine.is_alive && !engine.machine->IsFrozen(); }
+
+// The rank that a message speaks of; null when it speaks of none.
+struct About {
+  std::string job_uid;
+  int64_t attempt = 0;
+  int64_t epoch = 0;
+};
+std::optional<About> RankOf(const v1::CoreEvent& event) {
+  const auto of = [](const auto& m) { return About{m.job_uid(), m.attempt(), m.epoch()}; };
+  if (event.has_step_report()) return of(event.step_report());
+  const v1::WorkerMessage& message = event.worker().message();
+  if (message.has_rank_ready()) return of(message.rank_ready().rank());
+  if (message.has_rank_exited()) return of(message.rank_exited().rank());
+  if (message.has_checkpoint_part()) return of(message.checkpoint_part());
+  return std::nullopt;
+}
+
+bool IsStale(const core::State& state, const About& about) {
+  const auto job = state.durable.jobs.find(about.job_uid);
+  if (job == state.durable.jobs.end() || job->second.attempts().empty()) return true;
+  const v1::Attempt& newest = *job->second.attempts().rbegin();
+  return newest.number() != about.attempt || newest.epoch() != about.epoch;
+}
+
+}  // namespace
+
+void Invariants::BeforeStep(const core::State& state, const v1::CoreEvent& event) {
+  is_stale_ = false;
+  if (const auto about = RankOf(event)) is_stale_ = IsStale(state, *about);
+}
+
+void Invariants::AfterStep(const core::State& state, const v1::CoreEvent& event,
+                           const core::Decision& decision) {
+  if (is_stale_) {
+    const About about = *RankOf(event);
+    for (const v1::Mutation& mutation : decision.mutations) {
+      const bool is_about_job = mutation.put_job().uid() == about.job_uid ||
+                                mutation.put_event().job_uid() == about.job_uid;
+      if (is_about_job) {
+        world_.Fail("a message of attempt {} epoch {} of job {} changed it, though it is stale",
+                    about.attempt, about.epoch, about.job_uid);
+      }
+    }
+  }
+  for (const core::JobUid& uid : state.index.unfinished) {
+    if (core::WaitingFor(state, uid).empty()) {
+      world_.Fail("nothing will ever wake job {}, which is {}", uid,
+                  v1::JobPhase_Name(state.durable.jobs.at(uid).phase()));
+    }
+  }
+  if (decision.mutations.empty()) return;
+  for (const v1::Mutation& mutation : decision.mutations) {
+    if (!mutation.has_put_job()) continue;
+    CheckGang(mutation.put_job());
+    CheckDeadRanks(mutation.put_job());
+  }
+  CheckDevices(state);
+}
+
+void Invariants::AfterCommit(const core::State& stored,
+                             const std::vector<v1::Mutation>& mutations) {
+  for (const v1::Mutation& mutation : mutations) {
+    if (!mutation.has_put_job()) continue;
+    const v1::Job& job = mutation.put_job();
+    const auto [terminal, is_new] = terminal_.try_emplace(job.uid(), v1::JOB_PHASE_UNSPECIFIED);
+    if (core::IsTerminal(terminal->second) && job.phase() != terminal->second) {
+      world_.Fail("job {} was {} and is now {}", job.uid(), v1::JobPhase_Name(terminal->second),
+                  v1::JobPhase_Name(job.phase()));
+    }
+    terminal->second = job.phase();
+    CheckCheckpoints(job);
+  }
+  const v1::Meta& meta = stored.durable.meta;
+  if (meta.next_epoch() < next_epoch_ || meta.revision() < revision_) {
+    world_.Fail("next epoch {} or revision {} went back (from {}, {})", meta.next_epoch(),
+                meta.revision(), next_epoch_, revision_);
+  }
+  next_epoch_ = meta.next_epoch();
+  revision_ = meta.revision();
+  for (const auto& [request_id, uid] : acked_) {
+    if (!stored.durable.jobs.contains(uid)) world_.Fail("acked job {} is lost", uid);
+  }
+}
+
+void Invariants::OnRankLive(const Engine& engine) {
+  const std::string& uid = engine.ref.job_uid();
+  started_[{uid, engine.ref.epoch()}][engine.ref.rank()] = engine.shared_from_this();
+  const auto [owner, is_new] = epochs_.try_emplace(engine.ref.epoch(), uid, engine.ref.attempt());
+  if (owner->second != std::pair(uid, engine.ref.attempt())) {
+    world_.Fail("epoch {} was given to job {} attempt {} and to job {} attempt {}",
+                engine.ref.epoch(), owner->second.first, owner->second.second, uid,
+                engine.ref.attempt());
+  }
+  std::erase_if(live_, [](const auto& other) { return !other->is_alive; });
+  for (const auto& other : live_) {
+    if (other.get() == &engine || !Executes(*other)) continue;
+    if (other->ref.job_uid() == uid && other->ref.rank() == engine.ref.rank()) {
+      world_.Fail("rank {} of job {} runs twice: epoch {} on {} and epoch {} on {}",
+                  engine.ref.rank(), uid, other->ref.epoch(), other->machine->name(),
+                  engine.ref.epoch(), engine.machine->name());
+    }
+    if (other->machine == engine.machine && other->device == engine.device) {
+      world_.Fail("device {} of {} is used by job {} epoch {} and job {} epoch {}", engine.device,
+                  engine.machine->name(), other->ref.job_uid(), other->ref.epoch(), uid,
+                  engine.ref.epoch());
+    }
+  }
+  live_.insert(engine.shared_from_this());
+}
+
+bool Invariants::IsPeerDead(const Engine& engine) const {
+  const auto& gang = started_.at({engine.ref.job_uid(), engine.ref.epoch()});
+  return std::ranges::any_of(gang, [](const auto& entry) {
+    return !entry.second->is_alive && !entry.second->is_finished;
+  });
+}
+
+void Invariants::OnPartWritten(const v1::CheckpointPart& part) {
+  written_.insert({part.job_uid(), part.epoch(), part.step(), part.rank()});
+}
+
+void Invariants::OnAcked(const core::State& stored, const std::string& request_id,
+                         const std::string& uid) {
+  const auto [known, is_new] = acked_.try_emplace(request_id, uid);
+  if (known->second != uid) {
+    world_.Fail("request {} made two jobs, {} and {}", request_id, known->second, uid);
+  }
+  if (!stored.durable.jobs.contains(uid)) {
+    world_.Fail("job {} was acked before it was durable", uid);
+  }
+}
+
+void Invariants::CheckDevices(const core::State& state) {
+  std::map<std::pair<std::string, int64_t>, std::string> owners;
+  for (const core::JobUid& uid : state.index.unfinished) {
+    const v1::Attempt* attempt = core::LiveAttempt(state.durable.jobs.at(uid));
+    if (attempt == nullptr) continue;
+    for (const v1::RankState& rank : attempt->ranks()) {
+      const auto [owner, is_free] = owners.try_emplace({rank.node(), rank.device()}, uid);
+      if (!is_free) {
+        world_.Fail("device {} of {} belongs to job {} and to job {}", rank.device(), rank.node(),
+                    owner->second, uid);
+      }
+    }
+  }
+}
+
+// What the coordinator counts as dead must be dead: its devices and its epoch go to others.
+void Invariants::CheckDeadRanks(const v1::Job& job) {
+  if (job.attempts().empty()) return;
+  const v1::Attempt& newest = *job.attempts().rbegin();
+  const auto gang = started_.find({job.uid(), newest.epoch()});
+  if (gang == started_.end()) return;
+  for (const v1::RankState& rank : newest.ranks()) {
+    const bool is_over = newest.state() == v1::ATTEMPT_STATE_ENDED;
+    if (core::MayRun(rank) && !is_over) continue;
+    const auto engine = gang->second.find(rank.rank());
+    if (engine == gang->second.end()) continue;
+    if (Executes(*engine->second)) {
+      world_.Fail("rank {} of job {} epoch {} counts as dead and runs on {}", rank.rank(),
+                  job.uid(), newest.epoch(), rank.node());
+    }
+  }
+}
+
+void Invariants::CheckCheckpoints(const v1::Job& job) {
+  int64_t& newest = newest_checkpoint_[job.uid()];
+  if (job.checkpoints().empty()) {
+    if (newest != 0) world_.Fail("job {} has lost its checkpoint of step {}", job.uid(), newest);
+    return;
+  }
+  const v1::Manifest& last = *job.checkpoints().rbegin();
+  if (last.step() < newest) {
+    world_.Fail("the checkpoint of job {} went back from step {} to {}", job.uid(), newest,
+                last.step());
+  }
+  if (last.step() == newest) return;
+  newest = last.step();
+  const int64_t ranks = last.tensors(0).global_shape(0);
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    if (written_.contains({job.uid(), last.epoch(), last.step(), rank})) continue;
+    world_.Fail("step {} of job {} was committed without the part of rank {}", last.step(),
+                job.uid(), rank);
+  }
+}
+
+void Invariants::CheckGang(const v1::Job& job) {
+  if (job.attempts().empty()) return;
+  const v1::Attempt& newest = *job.attempts().rbegin();
+  const int64_t wanted = job.resolved_spec().parallelism().data_parallel_size();
+  if (newest.ranks_size() != wanted) {
+    world_.Fail("attempt {} of job {} has {} ranks of {}", newest.number(), job.uid(),
+                newest.ranks_size(), wanted);
+  }
+  if (core::IsTerminal(job.phase()) && newest.state() != v1::ATTEMPT_STATE_ENDED) {
+    world_.Fail("job {} is {} while its attempt {} has not ended", job.uid(),
+                v1::JobPhase_Name(job.phase()), newest.number());
+  }
+}
+
+void Invariants::CheckIndex(const core::State& state) {
+  core::State rebuilt;
+  for (const auto& [uid, job] : state.durable.jobs) {
+    v1::Mutation mutation;
+    *mutation.mutable_put_job() = job;
+    core::Apply(rebuilt, mutation);
+  }
+  if (rebuilt.index != state.index) {
+    world_.Fail("the index is not what the records say");
+  }
+}
+
+}  // namespace mega::sim

@@ -1,0 +1,63 @@
+// What must hold at every step, whatever fails. Each check names what it saw; the first ends the
+// run.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "coordinator/core/step.h"
+#include "mega/v1/coordinator.pb.h"
+#include "tests/sim/world.h"
+
+namespace mega::sim {
+
+struct Engine;
+
+class Invariants {
+ public:
+  explicit Invariants(World& world) : world_(world) {}
+
+  // Around every step of the core, and after every commit.
+  void BeforeStep(const core::State& state, const v1::CoreEvent& event);
+  void AfterStep(const core::State& state, const v1::CoreEvent& event,
+                 const core::Decision& decision);
+  void AfterCommit(const core::State& stored, const std::vector<v1::Mutation>& mutations);
+
+  // A rank has been started, or goes on after a pause.
+  void OnRankLive(const Engine& engine);
+  void OnPartWritten(const v1::CheckpointPart& part);
+  // A client has its answer.
+  void OnAcked(const core::State& stored, const std::string& request_id, const std::string& uid);
+  // The index must be what its records say.
+  void CheckIndex(const core::State& state);
+
+  // Some rank of the engine's attempt was started and has ended otherwise than well.
+  bool IsPeerDead(const Engine& engine) const;
+
+ private:
+  void CheckDevices(const core::State& state);
+  void CheckDeadRanks(const v1::Job& job);
+  void CheckCheckpoints(const v1::Job& job);
+  void CheckGang(const v1::Job& job);
+
+  World& world_;
+  // (job, epoch) → rank → the engine that was started for it.
+  std::map<std::pair<std::string, int64_t>, std::map<int64_t, std::shared_ptr<const Engine>>>
+      started_;
+  std::set<std::shared_ptr<const Engine>> live_;
+  std::map<int64_t, std::pair<std::string, int64_t>> epochs_;             // → job, attempt
+  std::map<std::string, v1::JobPhase> terminal_;                          // durable
+  std::map<std::string, int64_t> newest_checkpoint_;                      // durable
+  std::map<std::string, std::string> acked_;                              // request → uid
+  std::set<std::tuple<std::string, int64_t, int64_t, int64_t>> written_;  // job, epoch, step, rank
+  int64_t next_epoch_ = 0;
+  int64_t revision_ = 0;
+  bool is_stale_ = false;  // the message in hand
+};
+
+}  // namespace mega::sim

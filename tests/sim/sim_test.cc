@@ -1,0 +1,115 @@
+// The real coordinator core and the real lease core in a cluster of virtual machines.
+//   sim_test --seeds=500 [--first=1]      so many seeds; a failure prints its own
+//   sim_test --seed=N                     that one again, with everything that happened
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <string_view>
+
+#include "gtest/gtest.h"
+#include "tests/sim/simulation.h"
+
+namespace mega::sim {
+namespace {
+
+uint64_t first_seed = 1;
+int64_t seeds = 60;
+bool is_replay = false;
+
+std::string Tail(const std::vector<std::string>& trace, size_t lines) {
+  std::string text;
+  for (size_t i = trace.size() > lines ? trace.size() - lines : 0; i < trace.size(); ++i) {
+    text += trace[i] + "\n";
+  }
+  return text;
+}
+
+TEST(Simulation, HoldsItsInvariantsUnderFaults) {
+  Result sum;
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < seeds; ++i) {
+    const uint64_t seed = first_seed + i;
+    Result result = Simulate({.seed = seed, .is_traced = is_replay});
+    if (is_replay) std::cout << Tail(result.trace, result.trace.size());
+    if (result.failure) {
+      const Result again = Simulate({.seed = seed, .is_traced = true});
+      FAIL() << "seed " << seed << ": " << *result.failure << "\nreplay: sim_test --seed=" << seed
+             << "\nthe end of it:\n"
+             << Tail(again.trace, 60);
+    }
+    sum.events += result.events;
+    sum.virtual_seconds += result.virtual_seconds;
+    sum.jobs += result.jobs;
+    sum.succeeded += result.succeeded;
+    sum.failed += result.failed;
+    sum.cancelled += result.cancelled;
+    sum.attempts += result.attempts;
+    sum.checkpoints += result.checkpoints;
+    sum.restarts += result.restarts;
+    sum.faults += result.faults;
+  }
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  std::cout << seeds << " seeds from " << first_seed << ": " << sum.events << " events, "
+            << sum.virtual_seconds / 3600 << " cluster hours, " << sum.faults << " faults, "
+            << sum.jobs << " jobs (" << sum.succeeded << " succeeded, " << sum.failed << " failed, "
+            << sum.cancelled << " cancelled), " << sum.attempts << " attempts, " << sum.restarts
+            << " restarts, in " << spent.count() << " s\n";
+  if (is_replay || seeds < 20) return;
+  // A simulator in which nothing happens holds every invariant.
+  EXPECT_GT(sum.succeeded, sum.jobs / 2);
+  EXPECT_GT(sum.failed, 0);
+  EXPECT_GT(sum.cancelled, 0);
+  EXPECT_GT(sum.restarts, sum.jobs / 2);
+  EXPECT_GT(sum.checkpoints, sum.jobs);
+}
+
+TEST(Simulation, IsTheSameForTheSameSeed) {
+  const Result once = Simulate({.seed = 7, .is_traced = true});
+  const Result again = Simulate({.seed = 7, .is_traced = true});
+  EXPECT_EQ(once.trace, again.trace);
+}
+
+// Each deliberate bug must be caught by some seed; otherwise the invariants prove nothing.
+void ExpectCaught(Options options) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    options.seed = seed;
+    const Result result = Simulate(options);
+    if (!result.failure) continue;
+    std::cout << "caught by seed " << seed << ": " << *result.failure << "\n";
+    return;
+  }
+  FAIL() << "200 seeds did not notice";
+}
+
+TEST(Mutant, FenceSkippedIsCaught) { ExpectCaught({.mutants = {.skip_fence = true}}); }
+TEST(Mutant, LeaseGivenEarlyIsCaught) { ExpectCaught({.mutants = {.give_lease_early = true}}); }
+TEST(Mutant, StaleEpochAcceptedIsCaught) {
+  ExpectCaught({.mutants = {.accept_stale_epoch = true}});
+}
+TEST(Mutant, WorkerOutlivingItsLeaseIsCaught) { ExpectCaught({.mutant_outlive_lease = true}); }
+
+}  // namespace
+
+void ParseFlag(std::string_view flag) {
+  const auto number = [&](std::string_view name, auto* value) {
+    if (!flag.starts_with(name)) return false;
+    *value = std::strtoll(std::string(flag.substr(name.size())).c_str(), nullptr, 10);
+    return true;
+  };
+  number("--seeds=", &seeds);
+  number("--first=", &first_seed);
+  if (number("--seed=", &first_seed)) {
+    seeds = 1;
+    is_replay = true;
+    testing::GTEST_FLAG(filter) = "Simulation.HoldsItsInvariantsUnderFaults";
+  }
+}
+
+}  // namespace mega::sim
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) mega::sim::ParseFlag(argv[i]);
+  return RUN_ALL_TESTS();
+}
