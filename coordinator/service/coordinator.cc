@@ -9,6 +9,7 @@
 #include "coordinator/planner/planner.h"
 #include "coordinator/service/exporter.h"
 #include "coordinator/service/listen_address.h"
+#include "coordinator/service/metrics_server.h"
 #include "coordinator/service/services.h"
 #include "coordinator/state/rocksdb/rocksdb_store.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
@@ -112,7 +113,7 @@ class CoordinatorImpl final : public Coordinator {
     MEGA_ASSIGN_OR_RETURN(const ListenAddress listen,
                           ParseListenAddress("--metrics-listen", options_.metrics_listen));
     MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed("--metrics-listen", listen, options_.insecure));
-    MEGA_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(listen.ToString(), exporter_));
+    MEGA_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(listen, exporter_));
     metrics_address_ = metrics_->address();
     return absl::OkStatus();
   }

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/version.h"
-#include "prometheus/exposer.h"
 
 namespace mega::service {
 namespace {
@@ -228,27 +227,5 @@ std::vector<prometheus::MetricFamily> Exporter::Collect() const {
   }
   return *snapshot;
 }
-
-absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
-    const std::string& listen, std::shared_ptr<Exporter> exporter) {
-  std::unique_ptr<MetricsServer> server(new MetricsServer);
-  server->exporter_ = std::move(exporter);
-  try {
-    server->exposer_ = std::make_unique<prometheus::Exposer>(
-        std::vector<std::string>{"listening_ports", listen, "num_threads", "2"});
-  } catch (const std::exception& e) {
-    return Unavailable(
-        "cannot serve metrics at {} ({}): the port may be in use or the address not this "
-        "machine's; "
-        "choose another --metrics-listen, or port 0 for a free one",
-        listen, e.what());
-  }
-  server->exposer_->RegisterCollectable(server->exporter_);
-  server->address_ = fmt::format("{}:{}", listen.substr(0, listen.rfind(':')),
-                                 server->exposer_->GetListeningPorts().at(0));
-  return server;
-}
-
-MetricsServer::~MetricsServer() = default;
 
 }  // namespace mega::service

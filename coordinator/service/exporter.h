@@ -20,10 +20,6 @@
 #include "prometheus/collectable.h"
 #include "prometheus/metric_family.h"
 
-namespace prometheus {
-class Exposer;
-}
-
 namespace mega::service {
 
 class Exporter : public prometheus::Collectable {
@@ -86,24 +82,6 @@ class Exporter : public prometheus::Collectable {
     double bytes = 0;
   };
   std::map<core::JobUid, CheckpointsSeen> checkpoints_;
-};
-
-// Serves `exporter` at http://`listen`/metrics.
-class MetricsServer {
- public:
-  // `listen` is host:port; port 0 takes a free one.
-  static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(const std::string& listen,
-                                                              std::shared_ptr<Exporter> exporter);
-  ~MetricsServer();
-
-  // host:port with the real port.
-  const std::string& address() const { return address_; }
-
- private:
-  MetricsServer() = default;
-  std::shared_ptr<Exporter> exporter_;
-  std::unique_ptr<prometheus::Exposer> exposer_;
-  std::string address_;
 };
 
 }  // namespace mega::service

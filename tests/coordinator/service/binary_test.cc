@@ -1,0 +1,168 @@
+// The program itself: its flags, files, signals and exit codes.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "tests/coordinator/service/fixture.h"
+
+namespace mega::service {
+namespace {
+
+using testing::HasSubstr;
+
+// Runs mega-coordinator; killed at the end if it still lives.
+class Program {
+ public:
+  Program(std::vector<std::string> arguments, const std::string& output) : output_(output) {
+    int pipe_fds[2];
+    EXPECT_EQ(pipe2(pipe_fds, O_CLOEXEC), 0);
+    stdin_ = pipe_fds[1];
+    std::string program = MEGA_BIN_DIR "/mega-coordinator";
+    std::vector<char*> argv{program.data()};
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    const int out = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(pipe_fds[0], STDIN_FILENO);
+      dup2(out, STDOUT_FILENO);
+      dup2(out, STDERR_FILENO);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    close(pipe_fds[0]);
+    close(out);
+  }
+  ~Program() {
+    if (pid_ > 0) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+    }
+    CloseStdin();
+  }
+  void Signal(int signal) { kill(pid_, signal); }
+  void CloseStdin() {
+    if (stdin_ >= 0) close(std::exchange(stdin_, -1));
+  }
+  // −1: it did not end by itself in time.
+  int Wait() {
+    const absl::Time deadline = absl::Now() + kPatience;
+    int status = 0;
+    while (waitpid(pid_, &status, WNOHANG) == 0) {
+      if (absl::Now() > deadline) return -1;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+  std::string output() const {
+    std::ifstream in(output_);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+ private:
+  const std::string output_;
+  pid_t pid_ = -1;
+  int stdin_ = -1;
+};
+
+class BinaryTest : public testing::Test {
+ protected:
+  std::vector<std::string> ServeArguments() const {
+    return {"--state-dir",         dir_.path() + "/state", "--port-file",
+            dir_.path() + "/port", "--metrics-port-file",  dir_.path() + "/metrics-port"};
+  }
+  std::string AwaitPort(const std::string& name = "port") const {
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (absl::Now() < deadline) {
+      std::ifstream in(dir_.path() + "/" + name);
+      std::string line;
+      if (std::getline(in, line)) return line;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return "";
+  }
+  std::string out() const { return dir_.path() + "/out"; }
+
+  TempDir dir_;
+};
+
+TEST_F(BinaryTest, ServesWritesItsPortsAndStopsOnSigterm) {
+  Program program(ServeArguments(), out());
+  const std::string address = AwaitPort();
+  ASSERT_THAT(address, testing::StartsWith("127.0.0.1:"));
+  EXPECT_THAT(AwaitPort("metrics-port"), testing::StartsWith("127.0.0.1:"));
+  const auto stub =
+      v1::ClusterService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kPatience));
+  v1::GetVersionResponse version;
+  EXPECT_TRUE(stub->GetVersion(&context, v1::GetVersionRequest(), &version).ok());
+  program.Signal(SIGTERM);
+  EXPECT_EQ(program.Wait(), 0) << program.output();
+}
+
+TEST_F(BinaryTest, StopsWhenStdinEnds) {
+  std::vector<std::string> arguments = ServeArguments();
+  arguments.push_back("--exit-on-stdin-eof");
+  Program program(arguments, out());
+  ASSERT_NE(AwaitPort(), "");
+  program.CloseStdin();
+  EXPECT_EQ(program.Wait(), 0) << program.output();
+}
+
+TEST_F(BinaryTest, PortInUseEndsWithOneAndSaysSo) {
+  Program first(ServeArguments(), out());
+  const std::string address = AwaitPort();
+  Program second({"--state-dir", dir_.path() + "/other", "--listen", address},
+                 dir_.path() + "/out2");
+  EXPECT_EQ(second.Wait(), 1);
+  EXPECT_THAT(second.output(), HasSubstr("cannot listen on " + address));
+}
+
+TEST_F(BinaryTest, SecondOnOneStateFolderEndsWithOneAndSaysSo) {
+  Program first(ServeArguments(), out());
+  ASSERT_NE(AwaitPort(), "");
+  Program second({"--state-dir", dir_.path() + "/state"}, dir_.path() + "/out2");
+  EXPECT_EQ(second.Wait(), 1);
+  EXPECT_THAT(second.output(), HasSubstr(dir_.path() + "/state"));
+}
+
+TEST_F(BinaryTest, BadFlagsAreUsageErrors) {
+  Program lease({"--state-dir", dir_.path() + "/s", "--lease", "ten"}, out());
+  EXPECT_EQ(lease.Wait(), 2);
+  EXPECT_THAT(lease.output(), HasSubstr("--lease is 'ten'"));
+  Program unknown({"--stat-dir", "x"}, dir_.path() + "/out2");
+  EXPECT_EQ(unknown.Wait(), 2);
+  Program none({}, dir_.path() + "/out3");
+  EXPECT_EQ(none.Wait(), 2);
+  EXPECT_THAT(none.output(), HasSubstr("--state-dir"));
+}
+
+TEST_F(BinaryTest, ReplayOfItsOwnJournalFindsNoDifference) {
+  {
+    Program program(ServeArguments(), out());
+    ASSERT_NE(AwaitPort(), "");
+    program.Signal(SIGTERM);
+    ASSERT_EQ(program.Wait(), 0);
+  }
+  Program replay({"replay", dir_.path() + "/state"}, dir_.path() + "/out2");
+  EXPECT_EQ(replay.Wait(), 0) << replay.output();
+  EXPECT_THAT(replay.output(), HasSubstr(" 0 otherwise"));
+}
+
+TEST_F(BinaryTest, HelpBeginsWithAnExample) {
+  Program help({"--help"}, out());
+  EXPECT_EQ(help.Wait(), 0);
+  EXPECT_THAT(help.output(), HasSubstr("mega-coordinator --state-dir"));
+}
+
+}  // namespace
+}  // namespace mega::service

@@ -1,0 +1,149 @@
+// What comes from outside may be anything.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <random>
+
+#include "gmock/gmock.h"
+#include "tests/coordinator/service/fake_worker.h"
+#include "tests/coordinator/service/fixture.h"
+
+namespace mega::service {
+namespace {
+
+using testing::HasSubstr;
+
+// Sends bytes to the port of `address` and closes.
+void SendRaw(const std::string& address, const std::string& bytes) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_GE(fd, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(std::stoi(address.substr(address.rfind(':') + 1)));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+  (void)!send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  close(fd);
+}
+
+class HostileTest : public ServiceTest {};
+
+TEST_F(HostileTest, RandomBytesOnEveryPortDoNoHarm) {
+  StartCoordinator();
+  std::mt19937_64 random(7);
+  const std::string preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  for (int round = 0; round < 100; ++round) {
+    std::string bytes(random() % 3000, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    if (round % 2 == 0) bytes = preface + bytes;
+    SendRaw(address(), bytes);
+    SendRaw(coordinator_->metrics_address(), bytes);
+  }
+  MustSubmit(Request("unharmed"));
+}
+
+TEST_F(HostileTest, RandomMessagesOnASessionDoNoHarm) {
+  StartCoordinator();
+  std::mt19937_64 random(11);
+  FakeWorker worker("w0", 1);
+  worker.Connect(address());
+  ASSERT_TRUE(worker.AwaitLease(1));
+  for (int round = 0; round < 200; ++round) {
+    v1::WorkerMessage message;
+    v1::RankRef ref;
+    ref.set_job_uid(round % 3 == 0 ? "" : std::string(random() % 50, 'j'));
+    ref.set_attempt(static_cast<int64_t>(random()));
+    ref.set_epoch(static_cast<int64_t>(random()));
+    ref.set_rank(static_cast<int64_t>(random()));
+    switch (round % 5) {
+      case 0:
+        *message.mutable_rank_ready()->mutable_rank() = ref;
+        break;
+      case 1:
+        *message.mutable_rank_exited()->mutable_rank() = ref;
+        break;
+      case 2:
+        message.mutable_command_ack()->set_seq(static_cast<int64_t>(random()));
+        break;
+      case 3:
+        message.mutable_checkpoint_part()->set_job_uid(ref.job_uid());
+        message.mutable_checkpoint_part()->set_step(static_cast<int64_t>(random()));
+        break;
+      default:
+        break;  // no kind at all
+    }
+    worker.Send(message);
+  }
+  MustSubmit(Request("unharmed"));
+  v1::Command start;
+  EXPECT_TRUE(worker.AwaitCommand(v1::Command::kStartRanks, &start));
+}
+
+TEST_F(HostileTest, SessionMustBeginWithAHello) {
+  StartCoordinator();
+  const auto stub = v1::WorkerService::NewStub(
+      grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
+  const auto context = Context();
+  const auto stream = stub->Session(context.get());
+  v1::WorkerMessage message;
+  message.mutable_heartbeat()->set_seq(1);
+  stream->Write(message);
+  v1::CoordinatorMessage answer;
+  EXPECT_FALSE(stream->Read(&answer));
+  EXPECT_EQ(ErrorInfoOf(stream->Finish()).reason(), "HELLO_EXPECTED");
+}
+
+TEST_F(HostileTest, NodeNamesAreChecked) {
+  StartCoordinator();
+  FakeWorker worker("bad\nname", 1);
+  worker.Connect(address());
+  EXPECT_EQ(worker.session_end().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(HostileTest, MessageAboveTheLimitIsRefused) {
+  StartCoordinator();
+  v1::SubmitJobRequest request = Request("fat");
+  request.mutable_spec()->mutable_data()->add_paths(std::string(17 << 20, 'p'));
+  v1::Job job;
+  EXPECT_EQ(Submit(request, &job).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  MustSubmit(Request("lean"));
+}
+
+TEST_F(HostileTest, PortInUseIsNamed) {
+  StartCoordinator();
+  CoordinatorOptions second;
+  second.state_dir = dir_.path() + "/second";
+  second.listen = address();
+  const auto started = Coordinator::Start(second);
+  ASSERT_FALSE(started.ok());
+  EXPECT_THAT(started.status().message(), HasSubstr(address()));
+  EXPECT_THAT(started.status().message(), HasSubstr("--listen"));
+  second.listen = "127.0.0.1:0";
+  second.metrics_listen = coordinator_->metrics_address();
+  const auto metrics = Coordinator::Start(second);
+  ASSERT_FALSE(metrics.ok());
+  EXPECT_THAT(metrics.status().message(), HasSubstr("--metrics-listen"));
+}
+
+TEST_F(HostileTest, SecondCoordinatorOnOneStateFolderIsRefused) {
+  StartCoordinator();
+  CoordinatorOptions second;
+  second.state_dir = options_.state_dir;
+  const auto started = Coordinator::Start(second);
+  ASSERT_FALSE(started.ok());
+  EXPECT_THAT(started.status().message(), HasSubstr(options_.state_dir));
+}
+
+TEST_F(HostileTest, PlainTextBeyondLoopbackMustBeAskedFor) {
+  options_.listen = "0.0.0.0:0";
+  const auto refused = Coordinator::Start(options_);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.status().message(), HasSubstr("--insecure"));
+  options_.insecure = true;
+  EXPECT_TRUE(Coordinator::Start(options_).ok());
+}
+
+}  // namespace
+}  // namespace mega::service

@@ -1,0 +1,169 @@
+#include <future>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "tests/coordinator/service/fake_worker.h"
+#include "tests/coordinator/service/fixture.h"
+
+namespace mega::service {
+namespace {
+
+using testing::HasSubstr;
+using Command = v1::Command;
+
+// Bytes that differ everywhere, so that a lost or repeated one shows.
+std::string Text(int64_t from, int64_t bytes) {
+  std::string text;
+  for (int64_t i = from; i < from + bytes; ++i) {
+    text += static_cast<char>('a' + (i * 7 + i / 26) % 26);
+  }
+  return text;
+}
+
+v1::LogChunk Chunk(const v1::StreamLog& ask, int64_t offset, int64_t bytes, bool end) {
+  v1::LogChunk chunk;
+  chunk.set_stream_id(ask.stream_id());
+  chunk.set_job_uid(ask.job_uid());
+  chunk.set_attempt(ask.attempt());
+  chunk.set_rank(ask.rank());
+  chunk.set_offset(offset);
+  chunk.set_data(Text(offset, bytes));
+  chunk.set_end(end);
+  return chunk;
+}
+
+class LogsTest : public ServiceTest {
+ protected:
+  void SetUp() override {
+    StartCoordinator();
+    worker_.Connect(address());
+    MustSubmit(Request("talker", 1, 4));
+    Command start;
+    ASSERT_TRUE(worker_.AwaitCommand(Command::kStartRanks, &start));
+    start_ = start.start_ranks();
+  }
+
+  struct Read {
+    std::string text;
+    grpc::Status status;
+    bool contiguous = true;
+  };
+  Read ReadLogs(
+      v1::StreamLogsRequest request, std::function<void()> between = [] {}) {
+    request.set_name("talker");
+    const auto context = Context();
+    const auto reader = jobs_->StreamLogs(context.get(), request);
+    Read read;
+    int64_t next = request.offsets().contains(0) ? request.offsets().at(0) : -1;
+    for (v1::LogChunk chunk; reader->Read(&chunk);) {
+      if (next >= 0 && chunk.offset() != next) read.contiguous = false;
+      next = chunk.offset() + std::ssize(chunk.data());
+      read.text += chunk.data();
+      between();
+    }
+    read.status = reader->Finish();
+    return read;
+  }
+  v1::StreamLog Asked() {
+    Command command;
+    EXPECT_TRUE(worker_.AwaitCommand(Command::kStreamLog, &command));
+    EXPECT_EQ(command.seq(), 0);
+    return command.stream_log();
+  }
+
+  FakeWorker worker_{"w0", 1};
+  v1::StartRanks start_;
+};
+
+TEST_F(LogsTest, BytesArriveExactlyAcrossABrokenWorkerStream) {
+  v1::StreamLogsRequest request;
+  request.set_follow(true);
+  auto reader = std::async(std::launch::async, [&] { return ReadLogs(request); });
+  const v1::StreamLog first = Asked();
+  EXPECT_TRUE(first.follow());
+  ASSERT_TRUE(worker_.PushLogs({Chunk(first, 0, 1000, false)}).ok());  // ends without `end`
+  const v1::StreamLog second = Asked();
+  EXPECT_EQ(second.offset(), 1000);
+  EXPECT_NE(second.stream_id(), first.stream_id());
+  // The worker repeats a little; the client must not see it twice.
+  ASSERT_TRUE(
+      worker_.PushLogs({Chunk(second, 900, 600, false), Chunk(second, 1500, 500, true)}).ok());
+  const Read read = reader.get();
+  EXPECT_TRUE(read.status.ok()) << read.status.error_message();
+  EXPECT_EQ(read.text, Text(0, 2000));
+}
+
+TEST_F(LogsTest, ResumesFromTheClientsOffset) {
+  v1::StreamLogsRequest request;
+  (*request.mutable_offsets())[0] = 700;
+  auto reader = std::async(std::launch::async, [&] { return ReadLogs(request); });
+  const v1::StreamLog ask = Asked();
+  EXPECT_EQ(ask.offset(), 700);
+  ASSERT_TRUE(worker_.PushLogs({Chunk(ask, 700, 300, true)}).ok());
+  EXPECT_EQ(reader.get().text, Text(700, 300));
+}
+
+TEST_F(LogsTest, SlowReaderHoldsTheWorkerBackAndLosesNothing) {
+  constexpr int64_t kChunk = 256 << 10;
+  constexpr int kChunks = 40;
+  v1::StreamLogsRequest request;
+  auto reader = std::async(std::launch::async, [&] {
+    return ReadLogs(request, [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
+  });
+  const v1::StreamLog ask = Asked();
+  std::vector<v1::LogChunk> chunks;
+  for (int i = 0; i < kChunks; ++i) {
+    chunks.push_back(Chunk(ask, i * kChunk, kChunk, i == kChunks - 1));
+  }
+  ASSERT_TRUE(worker_.PushLogs(chunks).ok());
+  const Read read = reader.get();
+  EXPECT_TRUE(read.status.ok()) << read.status.error_message();
+  EXPECT_TRUE(read.contiguous);
+  EXPECT_EQ(read.text.size(), static_cast<size_t>(kChunk * kChunks));
+  EXPECT_TRUE(read.text == Text(0, kChunk * kChunks));
+}
+
+TEST_F(LogsTest, WorkerIsToldWhenTheReaderLeaves) {
+  v1::StreamLogsRequest request;
+  request.set_name("talker");
+  request.set_follow(true);
+  const auto context = Context();
+  const auto reader = jobs_->StreamLogs(context.get(), request);
+  const v1::StreamLog ask = Asked();
+  context->TryCancel();
+  const v1::StreamLog cancel = Asked();
+  EXPECT_TRUE(cancel.cancel());
+  EXPECT_EQ(cancel.stream_id(), ask.stream_id());
+  EXPECT_EQ(worker_.PushLogs({Chunk(ask, 0, 10, false)}).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(LogsTest, SaysWhichNodeIsGone) {
+  worker_.Disconnect();
+  const Read read = ReadLogs(v1::StreamLogsRequest());
+  EXPECT_EQ(read.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(read.status.error_message(), HasSubstr("node 'w0'"));
+  EXPECT_EQ(ErrorInfoOf(read.status).reason(), "NODE_GONE");
+}
+
+TEST_F(LogsTest, UnknownRankAndAttemptAreRefused) {
+  v1::StreamLogsRequest request;
+  request.add_ranks(7);
+  EXPECT_EQ(ReadLogs(request).status.error_code(), grpc::StatusCode::NOT_FOUND);
+  request.clear_ranks();
+  request.set_attempt(9);
+  EXPECT_EQ(ReadLogs(request).status.error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(LogsTest, JobThatHasNotStartedSaysSo) {
+  MustSubmit(Request("waiting", 1));
+  v1::StreamLogsRequest request;
+  request.set_name("waiting");
+  const auto context = Context();
+  const auto reader = jobs_->StreamLogs(context.get(), request);
+  v1::LogChunk chunk;
+  EXPECT_FALSE(reader->Read(&chunk));
+  EXPECT_EQ(ErrorInfoOf(reader->Finish()).reason(), "NOT_STARTED");
+}
+
+}  // namespace
+}  // namespace mega::service
