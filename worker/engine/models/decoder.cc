@@ -18,7 +18,7 @@ using transformer::Mlp;
 
 Decoder::Decoder(const planner::ModelSpec& spec, const StageSlice& slice, Pool& pool,
                  Stream& stream)
-    : spec_(spec), context_{.pool = pool, .stream = stream}, first_layer_(slice.first_layer) {
+    : spec_(spec), context_{.pool = pool, .stream = stream} {
   MakeParameters(slice);
   MakeBlocks(slice);
 }

@@ -40,7 +40,7 @@ struct StageSlice {
 
 class Decoder : public transformer::Stage {
  public:
-  // Allocates the weights, one buffer (Purpose::kWeights), undefined until InitWeights or a load.
+  // Allocates the weights, one buffer (Purpose::kWeights), zero until InitWeights or a load.
   // Main gradients are the caller's (distributed/grad_buffer.h); training needs them, evaluation
   // and generation do not.
   Decoder(const planner::ModelSpec& spec, const StageSlice& slice, Pool& pool, Stream& stream);
@@ -96,7 +96,6 @@ class Decoder : public transformer::Stage {
   std::unique_ptr<transformer::Embedding> embedding_;  // null without has_embedding
   std::vector<std::unique_ptr<Layer>> layers_;
   std::unique_ptr<transformer::LossHead> loss_head_;  // null without has_loss
-  int64_t first_layer_ = 0;
 
   transformer::StepMode mode_;
   float loss_scale_ = 1;
