@@ -26,8 +26,7 @@ void ExpectSameCurve(const std::vector<double>& one, const std::vector<double>& 
 
 std::vector<double> Train(Cluster& cluster, const std::string& name, int64_t dp, int64_t steps,
                           const std::string& more = "") {
-  const std::string uid =
-      cluster.Submit(TinyJob(cluster.path(), name, dp, steps) + more);
+  const std::string uid = cluster.Submit(TinyJob(cluster.path(), name, dp, steps) + more);
   EXPECT_TRUE(cluster.WaitForPhase(uid, "JOB_PHASE_SUCCEEDED", Seconds(120)))
       << cluster.Job(uid).dump(1);
   return Losses(cluster.Steps(uid));
@@ -64,11 +63,11 @@ TEST(Layouts, AResumeAtAnotherSizeContinuesTheCurve) {
     return std::string("missing");
   };
   Train(cluster, "first", 1, 30, saves("first") + "}\n");
-  const std::vector<double> second =
-      Train(cluster, "second", 4, 30, saves("second") + ", load: " + step_folder("first", 10) + "}\n");
+  const std::vector<double> second = Train(
+      cluster, "second", 4, 30, saves("second") + ", load: " + step_folder("first", 10) + "}\n");
   ASSERT_EQ(second.size(), 20);
-  const std::vector<double> third =
-      Train(cluster, "third", 2, 30, saves("third") + ", load: " + step_folder("second", 20) + "}\n");
+  const std::vector<double> third = Train(
+      cluster, "third", 2, 30, saves("third") + ", load: " + step_folder("second", 20) + "}\n");
   ASSERT_EQ(third.size(), 10);
   std::vector<double> joined(whole.begin(), whole.begin() + 10);
   joined.insert(joined.end(), second.begin(), second.begin() + 10);

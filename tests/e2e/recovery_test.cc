@@ -40,8 +40,8 @@ TEST(Recovery, KilledRankEndsInTheSameBits) {
   cluster.StartWorker("a", 2);
   const auto run = [&](const std::string& name, bool disturb) {
     const fs::path checkpoints = cluster.path() / name;
-    const std::string uid = cluster.Submit(
-        WithCheckpoints(TinyJob(cluster.path(), name, 2, 60), checkpoints, 10));
+    const std::string uid =
+        cluster.Submit(WithCheckpoints(TinyJob(cluster.path(), name, 2, 60), checkpoints, 10));
     if (disturb) {
       EXPECT_TRUE(cluster.WaitForStep(uid, 30, Seconds(60)));
       const pid_t victim = cluster.RankPid(uid, 1);
@@ -90,9 +90,8 @@ TEST(Recovery, CoordinatorRestartRepeatsNothing) {
 TEST(Recovery, KilledWorkerTakesItsRanksAndTheJobMovesOn) {
   Cluster cluster;
   cluster.StartWorker("a", 2);
-  const std::string uid =
-      cluster.Submit(WithCheckpoints(TinyJob(cluster.path(), "moving", 2, 2000),
-                                     cluster.path() / "checkpoints", 10));
+  const std::string uid = cluster.Submit(WithCheckpoints(TinyJob(cluster.path(), "moving", 2, 2000),
+                                                         cluster.path() / "checkpoints", 10));
   ASSERT_TRUE(cluster.WaitForStep(uid, 15, Seconds(60)));
   cluster.StartWorker("b", 2);
   cluster.worker("a").Signal(SIGKILL);
