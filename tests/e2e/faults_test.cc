@@ -88,7 +88,7 @@ TEST(BadInput, WrongMagicInAnIndexIsNamed) {
   std::string index = ReadFile(prefix.string() + ".idx");
   index[0] = 'X';
   WriteFile(prefix.string() + ".idx", index);
-  const std::string good = TinyJob(dir.path(), "magic", 1, 2);
+  const std::string good = TinyJob(dir.path(), "magic", 1, 5);
   const Result result =
       RunMega(dir.path(), Replaced(good, (dir.path() / "tiny.txt").string(), prefix));
   EXPECT_EQ(result.code, 1) << result.out;
@@ -99,7 +99,7 @@ TEST(BadInput, UnreadableCheckpointIsNamedAndNotRetried) {
   TempDir dir;
   fs::create_directories(dir.path() / "empty");
   const Result result =
-      RunMega(dir.path(), TinyJob(dir.path(), "resume", 1, 2) +
+      RunMega(dir.path(), TinyJob(dir.path(), "resume", 1, 5) +
                               "  checkpoint: {load: " + (dir.path() / "empty").string() + "}\n");
   EXPECT_NE(result.code, 0);
   EXPECT_NE(result.out.find("checkpoint.load"), std::string::npos) << result.out;
