@@ -1,0 +1,198 @@
+// A checkpoint exists when all of it does.
+#include "coordinator/core/jobs/manifest.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/coordinator/core/cluster.h"
+
+namespace mega::core {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Checkpoint, IsCommittedWithTheLastPartAndOnlyOnce) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  cluster.Save(uid, 20, 0);
+  cluster.Save(uid, 20, 0);
+  EXPECT_TRUE(cluster.job(uid).checkpoints().empty());
+  cluster.Save(uid, 20, 1);
+  ASSERT_EQ(cluster.job(uid).checkpoints_size(), 1);
+  const v1::Manifest manifest = cluster.job(uid).checkpoints(0);
+  EXPECT_EQ(manifest.step(), 20);
+  EXPECT_EQ(manifest.total_bytes(), 64);
+  EXPECT_EQ(manifest.slices_size(), 2);
+  EXPECT_EQ(cluster.Count("b", v1::Command::kCheckpointCommitted), 1);
+
+  cluster.Save(uid, 20, 1);  // its answer was lost
+  EXPECT_EQ(cluster.job(uid).checkpoints_size(), 1);
+  EXPECT_EQ(cluster.Count("a", v1::Command::kCheckpointCommitted), 1);
+  EXPECT_EQ(cluster.Count("b", v1::Command::kCheckpointCommitted), 2);
+}
+
+TEST(Checkpoint, PartsThatTheCoordinatorForgotAreSentAgain) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  cluster.Save(uid, 20, 0);
+  cluster.Restart();
+  cluster.Hello("a", {.devices = 1, .running = {cluster.ref(uid, 0)}});
+  cluster.Hello("b", {.devices = 1, .running = {cluster.ref(uid, 1)}});
+  cluster.Save(uid, 20, 1);
+  EXPECT_TRUE(cluster.job(uid).checkpoints().empty());
+  cluster.Save(uid, 20, 0);
+  EXPECT_EQ(cluster.job(uid).checkpoints_size(), 1);
+}
+
+TEST(Checkpoint, TheNewestNeverMovesBack) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  cluster.Save(uid, 20, 0);
+  for (const int64_t rank : {0, 1}) cluster.Save(uid, 30, rank);
+  cluster.Save(uid, 20, 1);  // complete, but late
+  EXPECT_EQ(cluster.job(uid).checkpoints_size(), 1);
+  EXPECT_EQ(cluster.job(uid).checkpoints(0).step(), 30);
+}
+
+TEST(Checkpoint, OldOnesAreDeletedBeyondKeep) {
+  Cluster cluster;
+  cluster.Hello("a");
+  cluster.Submit("job", 1, [](v1::CoreSubmit& submit) {
+    submit.mutable_resolved_spec()->mutable_checkpoint()->set_keep(2);
+  });
+  for (const int64_t step : {10, 20, 30, 40}) cluster.Save("job", step, 0);
+  ASSERT_EQ(cluster.job("job").checkpoints_size(), 2);
+  EXPECT_EQ(cluster.job("job").checkpoints(0).step(), 30);
+  EXPECT_EQ(cluster.Count("a", v1::Command::kDeleteCheckpoint), 2);
+}
+
+TEST(Checkpoint, AFailedOneIsAnEventAndTheJobGoesOn) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  v1::WorkerMessage message;
+  *message.mutable_checkpoint_failed()->mutable_rank() = cluster.ref(uid, 1);
+  message.mutable_checkpoint_failed()->set_message("No space left on device");
+  cluster.Say("b", message);
+  EXPECT_EQ(cluster.job(uid).phase(), v1::JOB_PHASE_RUNNING);
+  EXPECT_EQ(cluster.events(uid).back(), "CHECKPOINT_FAILED");
+}
+
+TEST(Checkpoint, OneThatDoesNotFitTogetherIsRejectedAndTheJobGoesOn) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  cluster.Save(uid, 20, 0);
+  v1::WorkerMessage message;
+  *message.mutable_checkpoint_part() = cluster.Part(uid, 20, 1);
+  message.mutable_checkpoint_part()->mutable_slices(0)->set_offset(0, 0);
+  cluster.Say("b", message);
+  EXPECT_TRUE(cluster.job(uid).checkpoints().empty());
+  EXPECT_EQ(cluster.events(uid).back(), "CHECKPOINT_REJECTED");
+  EXPECT_EQ(cluster.job(uid).phase(), v1::JOB_PHASE_RUNNING);
+}
+
+TEST(Checkpoint, PartsUnderWayAreBounded) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  for (int64_t step = 1; step <= 1000; ++step) cluster.Save(uid, step, 0);
+  EXPECT_LE(cluster.state.live.parts.size(), 4u);
+}
+
+// One rank's part with a single tensor, to be bent.
+v1::CheckpointPart Whole() {
+  v1::CheckpointPart part;
+  part.set_step(5);
+  part.set_directory("/d");
+  part.mutable_state()->set_step(5);
+  v1::TensorInfo& tensor = *part.add_tensors();
+  tensor.set_name("w");
+  tensor.set_dtype("F32");
+  tensor.add_global_shape(4);
+  tensor.add_global_shape(6);
+  part.add_files()->set_name("f");
+  return part;
+}
+void AddSlice(v1::CheckpointPart& part, int64_t row, int64_t column, int64_t rows,
+              int64_t columns) {
+  v1::TensorSlice& slice = *part.add_slices();
+  slice.set_tensor("w");
+  slice.set_file("f");
+  slice.add_offset(row);
+  slice.add_offset(column);
+  slice.add_shape(rows);
+  slice.add_shape(columns);
+}
+std::string Error(const v1::CheckpointPart& part) {
+  return std::string(AssembleManifest({&part}).status().message());
+}
+
+TEST(Manifest, AcceptsEveryTilingAndNothingElse) {
+  v1::CheckpointPart tiled = Whole();
+  AddSlice(tiled, 0, 0, 2, 6);
+  AddSlice(tiled, 2, 0, 2, 1);
+  AddSlice(tiled, 2, 1, 2, 5);
+  AddSlice(tiled, 1, 1, 0, 3);  // empty slices are harmless
+  EXPECT_EQ(Error(tiled), "");
+
+  v1::CheckpointPart gap = Whole();
+  AddSlice(gap, 0, 0, 3, 6);
+  EXPECT_THAT(Error(gap), HasSubstr("cover 18 of its 24"));
+
+  v1::CheckpointPart overlap = Whole();
+  AddSlice(overlap, 0, 0, 2, 6);
+  AddSlice(overlap, 1, 0, 2, 6);
+  EXPECT_THAT(Error(overlap), HasSubstr("overlap"));
+
+  v1::CheckpointPart outside = Whole();
+  AddSlice(outside, 1, 0, 4, 6);
+  EXPECT_THAT(Error(outside), HasSubstr("not inside"));
+}
+
+TEST(Manifest, TrustsNoNumberAndNoName) {
+  v1::CheckpointPart huge = Whole();
+  huge.mutable_tensors(0)->set_global_shape(0, INT64_MAX);
+  AddSlice(huge, 0, 0, INT64_MAX, 6);
+  EXPECT_THAT(Error(huge), HasSubstr("impossible shape"));
+
+  v1::CheckpointPart negative = Whole();
+  AddSlice(negative, INT64_MIN, 0, 4, 6);
+  EXPECT_THAT(Error(negative), HasSubstr("not inside"));
+
+  for (const char* name : {"../f", "/f", "a/../f", "", "a//b", "."}) {
+    v1::CheckpointPart escape = Whole();
+    escape.mutable_files(0)->set_name(name);
+    EXPECT_THAT(Error(escape), HasSubstr("impossible name")) << name;
+  }
+  v1::CheckpointPart bytes = Whole();
+  bytes.mutable_files(0)->set_bytes(INT64_MAX);
+  *bytes.add_files() = bytes.files(0);
+  bytes.mutable_files(1)->set_name("g");
+  EXPECT_THAT(Error(bytes), HasSubstr("impossible name or size"));
+
+  v1::CheckpointPart unknown = Whole();
+  AddSlice(unknown, 0, 0, 4, 6);
+  unknown.mutable_slices(0)->set_tensor("other");
+  EXPECT_THAT(Error(unknown), HasSubstr("no rank says"));
+
+  v1::CheckpointPart elsewhere = Whole();
+  AddSlice(elsewhere, 0, 0, 4, 6);
+  elsewhere.mutable_slices(0)->set_file("other");
+  EXPECT_THAT(Error(elsewhere), HasSubstr("did not write"));
+}
+
+TEST(Manifest, AScalarAndADisagreement) {
+  v1::CheckpointPart scalar = Whole();
+  scalar.mutable_tensors(0)->clear_global_shape();
+  v1::TensorSlice& slice = *scalar.add_slices();
+  slice.set_tensor("w");
+  slice.set_file("f");
+  EXPECT_EQ(Error(scalar), "");
+
+  v1::CheckpointPart first = Whole(), second = Whole();
+  AddSlice(first, 0, 0, 4, 6);
+  second.set_rank(1);
+  second.mutable_files(0)->set_name("g");
+  second.mutable_tensors(0)->set_dtype("BF16");
+  EXPECT_THAT(std::string(AssembleManifest({&first, &second}).status().message()),
+              HasSubstr("disagree"));
+}
+
+}  // namespace
+}  // namespace mega::core

@@ -1,0 +1,134 @@
+// Gangs in order: all of a job's devices or none, and nobody overtakes.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/coordinator/core/cluster.h"
+
+namespace mega::core {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Queue, OfTwoJobsThatNeedEverythingOneRunsAndOneHoldsNothing) {
+  Cluster cluster;
+  for (const char* node : {"a", "b", "c"}) cluster.Hello(node);
+  cluster.Submit("first", 6);
+  cluster.Submit("second", 6);
+  EXPECT_EQ(cluster.job("first").phase(), v1::JOB_PHASE_STARTING);
+  EXPECT_EQ(cluster.job("second").phase(), v1::JOB_PHASE_QUEUED);
+  for (const auto& [node, devices] : cluster.state.index.device_owner) {
+    for (const auto& [device, uid] : devices) EXPECT_EQ(uid, "first");
+  }
+  for (int64_t rank = 0; rank < 6; ++rank) cluster.Exit("first", rank, 0);
+  EXPECT_EQ(cluster.job("second").phase(), v1::JOB_PHASE_STARTING);
+}
+
+TEST(Queue, NobodyOvertakesTheHead) {
+  Cluster cluster;
+  cluster.Hello("a");
+  cluster.Submit("large", 4);
+  cluster.Submit("small", 1);
+  cluster.Run(absl::Seconds(5));
+  EXPECT_EQ(cluster.job("small").phase(), v1::JOB_PHASE_QUEUED);
+  EXPECT_EQ(JobView(cluster.state, "large").queue_position(), 1);
+  EXPECT_EQ(JobView(cluster.state, "small").queue_position(), 2);
+  EXPECT_THAT(cluster.job("large").reason(), HasSubstr("not enough devices"));
+  cluster.Hello("b");
+  EXPECT_EQ(cluster.job("large").phase(), v1::JOB_PHASE_STARTING);
+}
+
+TEST(Queue, OnlyOnePlanIsAskedForAtATimeAndAStaleOneIsAskedForAgain) {
+  Cluster cluster;
+  cluster.plans_itself = true;
+  cluster.Hello("a");
+  cluster.Submit("job", 2);
+  ASSERT_EQ(cluster.asked.size(), 1u);
+  cluster.Run(absl::Seconds(5));
+  ASSERT_EQ(cluster.asked.size(), 1u);
+
+  cluster.Hello("b");  // another cluster than the plan was asked for
+  const v1::AskPlan stale = cluster.asked[0];
+  cluster.AnswerPlan(stale);
+  EXPECT_EQ(cluster.job("job").phase(), v1::JOB_PHASE_QUEUED);
+  ASSERT_EQ(cluster.asked.size(), 1u);
+  EXPECT_GT(cluster.asked[0].revision(), stale.revision());
+  cluster.AnswerPlan(stale);  // twice
+  EXPECT_EQ(cluster.job("job").phase(), v1::JOB_PHASE_QUEUED);
+  cluster.AnswerPlan(v1::AskPlan(cluster.asked[0]));
+  EXPECT_EQ(cluster.job("job").phase(), v1::JOB_PHASE_STARTING);
+}
+
+TEST(Queue, APlanThatNeverCameIsAskedForAgain) {
+  Cluster cluster;
+  cluster.plans_itself = true;
+  cluster.Hello("a");
+  cluster.Submit("job", 2);
+  cluster.asked.clear();
+  cluster.Run(absl::Seconds(61));
+  EXPECT_EQ(cluster.asked.size(), 1u);
+  cluster.asked.clear();
+  cluster.Restart();
+  cluster.Hello("a");
+  EXPECT_EQ(cluster.asked.size(), 1u);
+}
+
+TEST(Queue, APlanThatCanNeverBeFailsTheJob) {
+  Cluster cluster;
+  cluster.plans_itself = true;
+  cluster.Hello("a");
+  cluster.Submit("job", 2);
+  v1::CoreEvent event;
+  event.mutable_plan_made()->set_job_uid("job");
+  event.mutable_plan_made()->set_revision(cluster.asked[0].revision());
+  event.mutable_plan_made()->set_error("gbs 4 is smaller than mbs 8");
+  event.mutable_plan_made()->set_permanent(true);
+  cluster.Feed(event);
+  EXPECT_EQ(cluster.job("job").phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_THAT(cluster.job("job").reason(), HasSubstr("gbs 4"));
+}
+
+TEST(Queue, APlanOnDevicesThatAreNotFreeIsNotCarriedOut) {
+  Cluster cluster;
+  cluster.plans_itself = true;
+  cluster.Hello("a");
+  cluster.Submit("job", 2);
+  const auto answer = [&](std::vector<std::pair<std::string, int64_t>> placement) {
+    v1::CoreEvent event;
+    v1::CorePlanMade& made = *event.mutable_plan_made();
+    made.set_job_uid("job");
+    made.set_revision(cluster.asked.back().revision());
+    made.mutable_plan()->set_world_size(std::ssize(placement));
+    for (const auto& [node, device] : placement) {
+      v1::RankPlacement& rank = *made.mutable_plan()->add_ranks();
+      rank.set_rank(made.plan().ranks_size() - 1);
+      rank.set_node(node);
+      rank.set_device(device);
+    }
+    cluster.Feed(event);
+    return cluster.job("job").reason();
+  };
+  EXPECT_THAT(answer({{"a", 0}, {"a", 0}}), HasSubstr("two ranks"));
+  cluster.Hello("b");
+  EXPECT_THAT(answer({{"a", 0}, {"a", 7}}), HasSubstr("no such device"));
+  cluster.Hello("c");
+  EXPECT_THAT(answer({{"a", 0}, {"nowhere", 0}}), HasSubstr("not ready"));
+  cluster.Hello("d");
+  EXPECT_THAT(answer({}), HasSubstr("places 0 ranks"));
+  EXPECT_EQ(cluster.job("job").phase(), v1::JOB_PHASE_QUEUED);
+}
+
+TEST(Queue, ManyShortJobsLeaveNothingInUse) {
+  Cluster cluster;
+  cluster.Hello("a");
+  for (int i = 0; i < 300; ++i) {
+    const std::string name = "job" + std::to_string(i);
+    cluster.Submit(name, 2);
+    cluster.Exit(name, 0, 0);
+    cluster.Exit(name, 1, 0);
+  }
+  EXPECT_TRUE(cluster.state.index.device_owner.empty());
+  EXPECT_TRUE(cluster.state.index.unfinished.empty());
+  EXPECT_TRUE(cluster.state.durable.commands.empty());
+}
+
+}  // namespace
+}  // namespace mega::core

@@ -1,0 +1,160 @@
+// What is peculiar to a disk: locks, formats, damage, and syncs that fail.
+#include "coordinator/state/rocksdb/rocksdb_store.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rocksdb/db.h"
+#include "rocksdb/env.h"
+#include "rocksdb/file_system.h"
+#include "tests/coordinator/state/stores.h"
+
+namespace mega::state {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<v1::Mutation> PutNode(const std::string& name) {
+  std::vector<v1::Mutation> mutations(1);
+  mutations[0].mutable_put_node()->set_name(name);
+  return mutations;
+}
+
+std::string OpenError(const std::string& folder) {
+  return std::string(RocksDbStore::Open(folder).status().message());
+}
+
+// Fails the WAL's syncs from the moment it is told to.
+class FaultyFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  FaultyFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "FaultyFileSystem"; }
+  rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* result,
+                                    rocksdb::IODebugContext* context) override {
+    rocksdb::IOStatus status = target()->NewWritableFile(name, options, result, context);
+    if (status.ok()) *result = std::make_unique<File>(std::move(*result), *this);
+    return status;
+  }
+  bool is_failing = false;
+  int syncs = 0;
+
+ private:
+  class File : public rocksdb::FSWritableFileOwnerWrapper {
+   public:
+    File(std::unique_ptr<rocksdb::FSWritableFile> file, FaultyFileSystem& faults)
+        : FSWritableFileOwnerWrapper(std::move(file)), faults_(faults) {}
+    rocksdb::IOStatus Sync(const rocksdb::IOOptions& options,
+                           rocksdb::IODebugContext* context) override {
+      ++faults_.syncs;
+      if (faults_.is_failing) return rocksdb::IOStatus::IOError("no space left on device");
+      return FSWritableFileOwnerWrapper::Sync(options, context);
+    }
+
+   private:
+    FaultyFileSystem& faults_;
+  };
+};
+
+TEST(RocksDbStore, ASecondCoordinatorIsToldThatTheFolderIsInUse) {
+  StoreFactory stores(StoreKind::kRocksDb);
+  auto first = stores.Open();
+  EXPECT_THAT(OpenError(stores.folder() + "/db"), HasSubstr("in use by another coordinator"));
+}
+
+TEST(RocksDbStore, AnUnknownFormatIsRefused) {
+  StoreFactory stores(StoreKind::kRocksDb);
+  const std::string folder = stores.folder() + "/db";
+  stores.Open().reset();
+  rocksdb::DB* db = nullptr;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  ASSERT_TRUE(rocksdb::DB::Open({}, folder, {{"default", {}}, {"steps", {}}}, &handles, &db).ok());
+  ASSERT_TRUE(db->Put({}, "format", "2").ok());
+  for (auto* handle : handles) db->DestroyColumnFamilyHandle(handle);
+  delete db;
+  EXPECT_THAT(OpenError(folder), HasSubstr("has format '2', and this release reads '1'"));
+}
+
+TEST(RocksDbStore, ADamagedRecordIsNamed) {
+  StoreFactory stores(StoreKind::kRocksDb);
+  const std::string folder = stores.folder() + "/db";
+  stores.Open().reset();
+  rocksdb::DB* db = nullptr;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  ASSERT_TRUE(rocksdb::DB::Open({}, folder, {{"default", {}}, {"steps", {}}}, &handles, &db).ok());
+  ASSERT_TRUE(db->Put({}, "jxxxx", "\xff\xff\xff").ok());
+  for (auto* handle : handles) db->DestroyColumnFamilyHandle(handle);
+  delete db;
+  const absl::Status status = stores.Open()->Load().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("6A78787878"));
+}
+
+TEST(RocksDbStore, DamageInTheLogIsAnErrorAndNotAnOlderState) {
+  StoreFactory stores(StoreKind::kRocksDb);
+  const std::string folder = stores.folder() + "/db";
+  {
+    auto store = stores.Open();
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_TRUE(store->Commit(PutNode("node" + std::to_string(i))).ok());
+    }
+  }
+  std::string log;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".log" && entry.file_size() > 1000) log = entry.path();
+  }
+  ASSERT_FALSE(log.empty());
+  {
+    std::fstream file(log, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(500);
+    file.put('\x55');
+    file.put('\xaa');
+  }
+  EXPECT_EQ(RocksDbStore::Open(folder).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(RocksDbStore, ATornTailIsWhatACrashLeaves) {
+  StoreFactory stores(StoreKind::kRocksDb);
+  const std::string folder = stores.folder() + "/db";
+  {
+    auto store = stores.Open();
+    ASSERT_TRUE(store->Commit(PutNode("first")).ok());
+    ASSERT_TRUE(store->Commit(PutNode("second")).ok());
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".log" && entry.file_size() > 0) {
+      std::filesystem::resize_file(entry.path(), entry.file_size() - 3);
+    }
+  }
+  const core::State state = *stores.Open()->Load();
+  EXPECT_TRUE(state.durable.nodes.contains("first"));
+  EXPECT_FALSE(state.durable.nodes.contains("second"));
+}
+
+TEST(RocksDbStore, EveryCommitIsSyncedAndAFailedSyncIsFinal) {
+  StoreFactory stores(StoreKind::kRocksDb);
+  auto faults = std::make_shared<FaultyFileSystem>();
+  const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(faults);
+  auto store = *RocksDbStore::Open(stores.folder() + "/db", env.get());
+  const int before = faults->syncs;
+  ASSERT_TRUE(store->Commit(PutNode("a")).ok());
+  EXPECT_EQ(faults->syncs, before + 1);
+
+  faults->is_failing = true;
+  EXPECT_FALSE(store->Commit(PutNode("b")).ok());
+  faults->is_failing = false;
+  const absl::Status after = store->Commit(PutNode("c"));
+  EXPECT_EQ(after.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(after.message()), HasSubstr("restart"));
+}
+
+TEST(RocksDbStore, AFolderThatCannotBeMadeSaysWhy) {
+  StoreFactory stores(StoreKind::kRocksDb);
+  std::ofstream(stores.folder() + "/file") << "x";
+  EXPECT_THAT(OpenError(stores.folder() + "/file/db"), HasSubstr("/file/db"));
+}
+
+}  // namespace
+}  // namespace mega::state
