@@ -14,6 +14,7 @@
 #include "cli/commands/engine_process.h"
 #include "cli/commands/interrupt.h"
 #include "cli/commands/job_feed.h"
+#include "cli/commands/missing_files.h"
 #include "cli/commands/run_view.h"
 #include "cli/commands/sample.h"
 #include "cli/local/local_cluster.h"
@@ -68,13 +69,16 @@ class Runner {
   int Prepare() {
     loaded_ = LoadJob(options_.file, options_.overrides, shell_.name_space, "nothing was started");
     if (loaded_.exit_code != kExitOk) return loaded_.exit_code;
+    if (const std::vector<Problem> missing = MissingFiles(loaded_.job, loaded_.source);
+        !missing.empty())
+      return FailProblems(missing, "nothing was started");
     resolved_ = spec::ApplyDefaults(loaded_.job.spec);
     Mark("job file read");
     if (const absl::Status status = ChooseDevices(); !status.ok()) return Fail(status);
-    if (const absl::Status status = MakeRunFolder(); !status.ok()) return Fail(status);
     absl::StatusOr<RunView> view = RunView::Open(options_.steps_out, shell_.color);
     if (!view.ok()) return Fail(view.status());
     view_.emplace(*std::move(view));
+    if (const absl::Status status = MakeRunFolder(); !status.ok()) return Fail(status);
     if (!loaded_.job.spec.checkpoint().has_directory())
       loaded_.job.spec.mutable_checkpoint()->set_directory(folder_ + "/checkpoints");
     return kExitOk;

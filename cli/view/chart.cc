@@ -60,18 +60,22 @@ class Canvas {
   }
   std::string Row(int row, const Palette& palette) const {
     std::string line;
+    const std::string* color = nullptr;  // of what was drawn last
+    const auto draw = [&](const std::string& wanted, const std::string& text) {
+      if (color != &wanted) line += wanted;
+      color = &wanted;
+      line += text;
+    };
     for (int column = 0; column < columns_; ++column) {
       const int cell = row * columns_ + column;
       if (markers_[cell] != '\0') {
-        line += palette.yellow + markers_[cell] + palette.reset;
-      } else if (masks_[cell] == 0) {
-        line += ' ';
+        draw(palette.yellow, std::string(1, markers_[cell]));
       } else {
-        line += palette.blue + Braille(masks_[cell]) + palette.reset;
+        draw(palette.blue, masks_[cell] == 0 ? " " : Braille(masks_[cell]));
       }
     }
-    if (palette.reset.empty()) line.resize(line.find_last_not_of(' ') + 1);
-    return line;
+    line.resize(line.find_last_not_of(' ') + 1);
+    return line + palette.reset;
   }
 
  private:

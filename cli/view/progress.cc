@@ -47,7 +47,8 @@ std::string ProgressLine(const Progress& progress, int width) {
     figures.push_back(fmt::format("val {:.4f}", *progress.validation_loss));
   figures.push_back(fmt::format("{} tok/s", FormatCount(last.tokens_per_s())));
   const double left = static_cast<double>(last.total_steps() - last.step());
-  figures.push_back("ETA " + FormatSpan(absl::Seconds(left * progress.seconds_per_step)));
+  if (left > 0)
+    figures.push_back("ETA " + FormatSpan(absl::Seconds(left * progress.seconds_per_step)));
   figures.push_back(fmt::format("MFU {:.1f}%", last.mfu() * 100));
   if (progress.restarts > 0) figures.push_back(fmt::format("restarts {}", progress.restarts));
 
