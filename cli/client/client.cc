@@ -2,8 +2,12 @@
 
 #include <chrono>
 
+#include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
+#include "grpcpp/support/sync_stream.h"
+#include "mega/v1/cluster.grpc.pb.h"
+#include "mega/v1/job.grpc.pb.h"
 
 namespace mega::cli {
 namespace {
@@ -36,26 +40,52 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-}  // namespace
+template <typename Message>
+class GrpcSource : public Stream<Message>::Source {
+ public:
+  // `open` starts the call: stub method(context, request).
+  template <typename Open>
+  GrpcSource(const Open& open, std::string target)
+      : reader_(open(&context_)), target_(std::move(target)) {}
 
-Client::Client(Target target) : target_(std::move(target)) {
-  const std::shared_ptr<grpc::Channel> channel = Connect(target_.address);
-  jobs_ = v1::JobService::NewStub(channel);
-  cluster_ = v1::ClusterService::NewStub(channel);
-}
+  bool Next(Message* message) override { return reader_->Read(message); }
+  absl::Status Finish() override { return FromGrpc(reader_->Finish(), target_); }
+  void Cancel() override { context_.TryCancel(); }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<Message>> reader_;
+  std::string target_;
+};
 
 template <typename Stub, typename Request, typename Response>
-absl::StatusOr<Response> Client::Call(Stub& stub,
-                                      grpc::Status (Stub::*method)(grpc::ClientContext*,
-                                                                   const Request&, Response*),
-                                      const Request& request) {
+absl::StatusOr<Response> Call(const std::string& target, Stub& stub,
+                              grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                           Response*),
+                              const Request& request) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kDeadline);
   Response response;
   const grpc::Status status = (stub.*method)(&context, request, &response);
-  if (!status.ok()) return FromGrpc(status, target_.address);
+  if (!status.ok()) return FromGrpc(status, target);
   return response;
 }
+
+}  // namespace
+
+struct Client::Stubs {
+  std::unique_ptr<v1::JobService::Stub> jobs;
+  std::unique_ptr<v1::ClusterService::Stub> cluster;
+};
+
+Client::Client(Target target) : target_(std::move(target)), stubs_(std::make_unique<Stubs>()) {
+  const std::shared_ptr<grpc::Channel> channel = Connect(target_.address);
+  stubs_->jobs = v1::JobService::NewStub(channel);
+  stubs_->cluster = v1::ClusterService::NewStub(channel);
+}
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+Client::~Client() = default;
 
 // A bare handle is looked up in the namespace that was asked for, in all of them when none was.
 std::string Client::FullHandle(const std::string& handle) const {
@@ -64,13 +94,13 @@ std::string Client::FullHandle(const std::string& handle) const {
 }
 
 absl::StatusOr<v1::Job> Client::SubmitJob(const v1::SubmitJobRequest& request) {
-  return Call(*jobs_, &v1::JobService::Stub::SubmitJob, request);
+  return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::SubmitJob, request);
 }
 
 absl::StatusOr<v1::Job> Client::GetJob(const std::string& handle) {
   v1::GetJobRequest request;
   request.set_name(FullHandle(handle));
-  return Call(*jobs_, &v1::JobService::Stub::GetJob, request);
+  return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::GetJob, request);
 }
 
 absl::StatusOr<v1::ListJobsResponse> Client::ListJobs(const std::string& parent) {
@@ -79,8 +109,9 @@ absl::StatusOr<v1::ListJobsResponse> Client::ListJobs(const std::string& parent)
   request.set_parent(parent);
   request.set_page_size(1000);
   do {
-    MEGA_ASSIGN_OR_RETURN(v1::ListJobsResponse page,
-                          Call(*jobs_, &v1::JobService::Stub::ListJobs, request));
+    MEGA_ASSIGN_OR_RETURN(
+        v1::ListJobsResponse page,
+        Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::ListJobs, request));
     if (page.next_page_token() == request.page_token() && !page.next_page_token().empty())
       return Internal("coordinator {} sent the same page twice", target_.address);
     request.set_page_token(page.next_page_token());
@@ -92,11 +123,11 @@ absl::StatusOr<v1::ListJobsResponse> Client::ListJobs(const std::string& parent)
 absl::StatusOr<v1::Job> Client::CancelJob(const std::string& handle) {
   v1::CancelJobRequest request;
   request.set_name(FullHandle(handle));
-  return Call(*jobs_, &v1::JobService::Stub::CancelJob, request);
+  return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::CancelJob, request);
 }
 
 absl::StatusOr<v1::PlanJobResponse> Client::PlanJob(const v1::PlanJobRequest& request) {
-  return Call(*jobs_, &v1::JobService::Stub::PlanJob, request);
+  return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::PlanJob, request);
 }
 
 absl::StatusOr<v1::ListNodesResponse> Client::ListNodes() {
@@ -104,8 +135,9 @@ absl::StatusOr<v1::ListNodesResponse> Client::ListNodes() {
   v1::ListNodesRequest request;
   request.set_page_size(1000);
   do {
-    MEGA_ASSIGN_OR_RETURN(v1::ListNodesResponse page,
-                          Call(*cluster_, &v1::ClusterService::Stub::ListNodes, request));
+    MEGA_ASSIGN_OR_RETURN(
+        v1::ListNodesResponse page,
+        Call(target_.address, *stubs_->cluster, &v1::ClusterService::Stub::ListNodes, request));
     if (page.next_page_token() == request.page_token() && !page.next_page_token().empty())
       return Internal("coordinator {} sent the same page twice", target_.address);
     request.set_page_token(page.next_page_token());
@@ -115,25 +147,30 @@ absl::StatusOr<v1::ListNodesResponse> Client::ListNodes() {
 }
 
 absl::StatusOr<v1::GetVersionResponse> Client::GetVersion() {
-  return Call(*cluster_, &v1::ClusterService::Stub::GetVersion, v1::GetVersionRequest());
+  return Call(target_.address, *stubs_->cluster, &v1::ClusterService::Stub::GetVersion,
+              v1::GetVersionRequest());
 }
 
 Stream<v1::JobEvent> Client::WatchEvents(const v1::WatchEventsRequest& request) {
-  auto context = std::make_unique<grpc::ClientContext>();
-  auto reader = jobs_->WatchEvents(context.get(), request);
-  return {std::move(context), std::move(reader), target_.address};
+  const auto open = [&](grpc::ClientContext* context) {
+    return stubs_->jobs->WatchEvents(context, request);
+  };
+  return Stream<v1::JobEvent>(std::make_unique<GrpcSource<v1::JobEvent>>(open, target_.address));
 }
 
 Stream<v1::LogChunk> Client::StreamLogs(const v1::StreamLogsRequest& request) {
-  auto context = std::make_unique<grpc::ClientContext>();
-  auto reader = jobs_->StreamLogs(context.get(), request);
-  return {std::move(context), std::move(reader), target_.address};
+  const auto open = [&](grpc::ClientContext* context) {
+    return stubs_->jobs->StreamLogs(context, request);
+  };
+  return Stream<v1::LogChunk>(std::make_unique<GrpcSource<v1::LogChunk>>(open, target_.address));
 }
 
 Stream<v1::StepReport> Client::StreamSteps(const v1::StreamStepsRequest& request) {
-  auto context = std::make_unique<grpc::ClientContext>();
-  auto reader = jobs_->StreamSteps(context.get(), request);
-  return {std::move(context), std::move(reader), target_.address};
+  const auto open = [&](grpc::ClientContext* context) {
+    return stubs_->jobs->StreamSteps(context, request);
+  };
+  return Stream<v1::StepReport>(
+      std::make_unique<GrpcSource<v1::StepReport>>(open, target_.address));
 }
 
 bool IsFinal(v1::JobPhase phase) {

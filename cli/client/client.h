@@ -9,10 +9,8 @@
 #include "base/status.h"
 #include "cli/client/errors.h"
 #include "cli/client/target.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/support/sync_stream.h"
-#include "mega/v1/cluster.grpc.pb.h"
-#include "mega/v1/job.grpc.pb.h"
+#include "mega/v1/cluster.pb.h"
+#include "mega/v1/job.pb.h"
 
 namespace mega::cli {
 
@@ -20,24 +18,31 @@ namespace mega::cli {
 template <typename Message>
 class Stream {
  public:
-  Stream(std::unique_ptr<grpc::ClientContext> context,
-         std::unique_ptr<grpc::ClientReader<Message>> reader, std::string target)
-      : context_(std::move(context)), reader_(std::move(reader)), target_(std::move(target)) {}
+  // Keeps gRPC out of the commands' translation units.
+  class Source {
+   public:
+    virtual ~Source() = default;
+    virtual bool Next(Message* message) = 0;
+    virtual absl::Status Finish() = 0;
+    virtual void Cancel() = 0;
+  };
+  explicit Stream(std::unique_ptr<Source> source) : source_(std::move(source)) {}
 
   // False at the end; Finish then says why.
-  bool Next(Message* message) { return reader_->Read(message); }
-  absl::Status Finish() { return FromGrpc(reader_->Finish(), target_); }
-  void Cancel() { context_->TryCancel(); }
+  bool Next(Message* message) { return source_->Next(message); }
+  absl::Status Finish() { return source_->Finish(); }
+  void Cancel() { source_->Cancel(); }
 
  private:
-  std::unique_ptr<grpc::ClientContext> context_;
-  std::unique_ptr<grpc::ClientReader<Message>> reader_;
-  std::string target_;
+  std::unique_ptr<Source> source_;
 };
 
 class Client {
  public:
   explicit Client(Target target);
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+  ~Client();
 
   const Target& target() const { return target_; }
 
@@ -56,16 +61,11 @@ class Client {
   Stream<v1::StepReport> StreamSteps(const v1::StreamStepsRequest& request);
 
  private:
-  template <typename Stub, typename Request, typename Response>
-  absl::StatusOr<Response> Call(Stub& stub,
-                                grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
-                                                             Response*),
-                                const Request& request);
+  struct Stubs;
   std::string FullHandle(const std::string& handle) const;
 
   Target target_;
-  std::unique_ptr<v1::JobService::Stub> jobs_;
-  std::unique_ptr<v1::ClusterService::Stub> cluster_;
+  std::unique_ptr<Stubs> stubs_;
 };
 
 // True in the phases that a job never leaves.

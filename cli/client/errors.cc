@@ -5,6 +5,7 @@
 #include "fmt/core.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "grpcpp/support/status.h"
 
 namespace mega::cli {
 namespace {

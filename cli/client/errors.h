@@ -3,10 +3,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "grpcpp/support/status.h"
+
+namespace grpc {
+class Status;
+}
 
 namespace mega::cli {
 
