@@ -1,4 +1,5 @@
-// `megactl run` as people use it: real processes, a tiny model.
+// What `megactl run` prints and how it ends, with real processes and a tiny model. tests/e2e has
+// its faults: Ctrl-C, kill -9, a second run beside the first.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -134,15 +135,6 @@ TEST_F(RunTest, TrainsAndTellsEveryStep) {
   EXPECT_TRUE(run.AllGoneWithin(absl::Seconds(1)));
 }
 
-TEST_F(RunTest, CtrlCLeavesNoProcess) {
-  RunProcess run(folder_ + "/a", {"--set", "training.steps=1000000"});
-  ASSERT_TRUE(run.WaitForOutput("step 2/")) << run.err() << run.out();
-  EXPECT_GE(run.Processes().size(), 5u) << "megactl, coordinator, worker, two ranks";
-  kill(run.pid(), SIGINT);
-  EXPECT_EQ(run.Wait(), 130) << run.err();
-  EXPECT_THAT(run.Processes(), ::testing::IsEmpty());
-}
-
 TEST_F(RunTest, SecondCtrlCKillsAtOnce) {
   RunProcess run(folder_ + "/a", {"--set", "training.steps=1000000"});
   ASSERT_TRUE(run.WaitForOutput("step 2/")) << run.err() << run.out();
@@ -150,23 +142,6 @@ TEST_F(RunTest, SecondCtrlCKillsAtOnce) {
   kill(run.pid(), SIGTERM);
   EXPECT_THAT(run.Wait(), ::testing::AnyOf(130, 143));
   EXPECT_THAT(run.Processes(), ::testing::IsEmpty());
-}
-
-TEST_F(RunTest, KilledMegactlLeavesNoProcess) {
-  RunProcess run(folder_ + "/a", {"--set", "training.steps=1000000"});
-  ASSERT_TRUE(run.WaitForOutput("step 2/")) << run.err() << run.out();
-  kill(run.pid(), SIGKILL);
-  EXPECT_EQ(run.Wait(), -SIGKILL);
-  EXPECT_TRUE(run.AllGoneWithin(absl::Seconds(10)));
-}
-
-TEST_F(RunTest, TwoRunsBesideEachOtherDoNotMeet) {
-  RunProcess one(folder_ + "/a", {"--no-sample", "--set", "training.steps=40"});
-  RunProcess two(folder_ + "/b", {"--no-sample"});
-  EXPECT_EQ(one.Wait(), 0) << one.err();
-  EXPECT_EQ(two.Wait(), 0) << two.err();
-  EXPECT_THAT(one.out(), HasSubstr("step 40/40"));
-  EXPECT_THAT(two.out(), HasSubstr("step 20/20"));
 }
 
 TEST_F(RunTest, WhatTheJobFileLacksIsToldBeforeAnythingStarts) {
