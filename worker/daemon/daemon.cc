@@ -20,6 +20,7 @@ namespace {
 
 constexpr absl::Duration kEngineAnswers = absl::Seconds(10);
 constexpr absl::Duration kLeftoversDie = absl::Seconds(5);
+constexpr absl::Duration kStuckRetry = absl::Seconds(10);
 constexpr absl::Duration kSampleInterval = absl::Seconds(1);
 constexpr absl::Duration kProbeInterval = absl::Seconds(5);
 constexpr absl::Duration kPersistRetry = absl::Seconds(1);
@@ -59,7 +60,11 @@ absl::Status Daemon::TakeOverState(const EngineVersion& engine) {
   MEGA_ASSIGN_OR_RETURN(v1::WorkerRecord record, state_dir_->ReadRecord());
   const std::string boot_id = BootId();
   if (!record.socket_directory().empty()) RemoveSocketFolder(record.socket_directory());
-  KillLeftovers(record, boot_id, state_dir_->path(), kLeftoversDie);
+  if (!KillLeftovers(record, boot_id, state_dir_->path(), kLeftoversDie)) {
+    *stuck_.mutable_ranks() = record.ranks();
+    stuck_.set_boot_id(boot_id);
+    loop_.PostAfter(kStuckRetry, [this] { RetryLeftovers(); });
+  }
 
   node_.set_name(options_.node);
   node_.set_boot_id(boot_id);
@@ -303,6 +308,19 @@ void Daemon::StreamLog(const v1::StreamLog& request) {
 absl::Status Daemon::Persist() { return state_dir_->WriteRecord(ledger_->Record()); }
 
 // ---- health
+
+void Daemon::RetryLeftovers() {
+  const bool all_gone =
+      KillLeftovers(stuck_, node_.boot_id(), state_dir_->path(), absl::ZeroDuration());
+  for (const v1::RankExited& exited : stuck_.exited()) {
+    ledger_->Exited(RankKey::From(exited.rank()), exited.exit(), clock_.BootNow());
+    v1::WorkerMessage message;
+    *message.mutable_rank_exited() = exited;
+    session_->Send(std::move(message));
+  }
+  stuck_.clear_exited();
+  if (!all_gone) loop_.PostAfter(kStuckRetry, [this] { RetryLeftovers(); });
+}
 
 void Daemon::Sample() {
   exporter_->Set(Exporter::Sample{

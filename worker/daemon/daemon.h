@@ -82,6 +82,7 @@ class Daemon {
   void StreamLog(const v1::StreamLog& request);
   absl::Status Persist();
   void Sample();
+  void RetryLeftovers();
   void CheckDrained();
   void ProbeNodeLater();  // on the chores
 
@@ -110,6 +111,7 @@ class Daemon {
   // The loop's.
   std::deque<v1::Command> commands_;  // accepted, not yet durable
   bool retrying_ = false;
+  v1::WorkerRecord stuck_;  // ranks of an earlier incarnation that do not die
 
   mutable Mutex mu_;
   CondVar changed_;

@@ -82,15 +82,16 @@ void Ledger::Exited(const RankKey& key, const v1::ExitStatus& exit, absl::Durati
 
 void Ledger::Heard(absl::Duration sent) {
   MutexLock lock(mu_);
-  auto& exits = *record_.mutable_exited();
-  exits.erase(std::remove_if(exits.begin(), exits.end(),
-                             [&](const v1::RankExited& exited) {
-                               const auto it = exit_sent_.find(RankKey::From(exited.rank()));
-                               if (it == exit_sent_.end() || it->second >= sent) return false;
-                               exit_sent_.erase(it);
-                               return true;
-                             }),
-              exits.end());
+  google::protobuf::RepeatedPtrField<v1::RankExited> unheard;
+  for (v1::RankExited& exited : *record_.mutable_exited()) {
+    const auto it = exit_sent_.find(RankKey::From(exited.rank()));
+    if (it != exit_sent_.end() && it->second < sent) {
+      exit_sent_.erase(it);
+    } else {
+      unheard.Add(std::move(exited));
+    }
+  }
+  record_.mutable_exited()->Swap(&unheard);
 }
 
 std::vector<v1::WorkerMessage> Ledger::Introduce(const v1::Node& node, absl::Duration now) {

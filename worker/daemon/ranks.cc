@@ -21,6 +21,7 @@ constexpr absl::Duration kEndOfWords = absl::Milliseconds(250);
 // How long its last step reports may hold its exit back while the coordinator is there.
 constexpr absl::Duration kEndOfReports = absl::Milliseconds(300);
 constexpr absl::Duration kReportPoll = absl::Milliseconds(5);
+constexpr absl::Duration kOutagePoll = absl::Milliseconds(100);
 // A job that crashes over and over must not fill the disk with its logs.
 constexpr int64_t kAttemptsWithLogs = 8;
 constexpr size_t kMaxMessage = 4096;  // of an exit; the tail says more
@@ -302,7 +303,9 @@ void Ranks::ReportEnds() {
       ++it;
       continue;
     }
-    const bool late = now - rank.exited_at >= kEndOfReports && parts_.connected();
+    // Without a coordinator there is time; unless this worker leaves.
+    const bool late =
+        now - rank.exited_at >= kEndOfReports && (parts_.connected() || !refusing_.empty());
     if (parts_.reports.Pending(key) > 0 && !late) {
       waiting = true;
       ++it;
@@ -330,7 +333,7 @@ void Ranks::ReportEnds() {
   if (reported) parts_.persist();
   if (waiting && !reporting_) {
     reporting_ = true;
-    parts_.loop.PostAfter(kReportPoll, [this] {
+    parts_.loop.PostAfter(parts_.connected() ? kReportPoll : kOutagePoll, [this] {
       reporting_ = false;
       ReportEnds();
     });

@@ -101,8 +101,11 @@ void Session::Dial(absl::Duration now) {
   sending_ = stream_.get();
 }
 
-void Session::HangUp(const absl::Status& why, absl::Duration now) {
-  if (connected_.exchange(false)) {
+void Session::HangUp(const absl::Status& why, bool leaving, absl::Duration now) {
+  const bool was_connected = connected_.exchange(false);
+  if (leaving) {
+    log::Debug("the session is over");
+  } else if (was_connected) {
     log::Warn("the session with the coordinator ended; dialling again",
               {{"coordinator", coordinator_}, {"why", std::string(why.message())}});
   } else {
@@ -202,7 +205,7 @@ void Session::Run(std::stop_token stop) {
     if (ended) {
       stream_.reset();
       changed_.NotifyAll();  // for Goodbye
-      HangUp(*ended, now);
+      HangUp(*ended, leaving, now);
     } else if (stream_ && (redial || now - heard_at_ > kSilence)) {
       stream_->Cancel();
       heard_at_ = now;  // its end comes as `ended_`

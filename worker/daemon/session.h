@@ -61,7 +61,7 @@ class Session {
   void Dial(absl::Duration now);
   void Hear(v1::CoordinatorMessage message, absl::Duration now);
   void TakeLease(const v1::Lease& lease, absl::Duration now);
-  void HangUp(const absl::Status& why, absl::Duration now);
+  void HangUp(const absl::Status& why, bool leaving, absl::Duration now);
   void Obey(const lease::Decision& decision, absl::Duration now);
 
   const std::string coordinator_;

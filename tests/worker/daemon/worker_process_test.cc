@@ -10,6 +10,7 @@
 #include "tests/worker/daemon/scripted_coordinator.h"
 #include "worker/daemon/proc_stat.h"
 #include "worker/daemon/process.h"
+#include "worker/daemon/trainer_service.h"
 
 namespace mega::daemon {
 namespace {
@@ -34,6 +35,13 @@ bool EventuallyWithin(absl::Duration span, const std::function<bool()>& conditio
 
 class WorkerProcess : public ::testing::Test {
  protected:
+  // A worker that was killed leaves its socket folder to the next one.
+  void TearDown() override {
+    if (std::filesystem::exists(folder_ / "state/worker.json")) {
+      RemoveSocketFolder(Record().socket_directory());
+    }
+  }
+
   std::unique_ptr<Process> Spawn(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), std::string(MEGA_BIN_DIR) + "/mega-worker");
     auto process = Process::Fork(
@@ -201,6 +209,23 @@ TEST_F(WorkerProcess, ToldToLeaveItEndsItsRanksSaysGoodbyeAndExitsZero) {
     EXPECT_TRUE(Engines().empty());
     EXPECT_FALSE(std::filesystem::exists(sockets));
   }
+}
+
+TEST_F(WorkerProcess, LeavesInTimeAlthoughNobodyTakesItsReports) {
+  const auto worker = Spawn(Usual());
+  StartRanks("ready;file=" + (folder_ / "go") + ";steps=5;out=reported;hang");
+  ASSERT_TRUE(AwaitReady(2));
+  coordinator_.Stop();
+  mega::testing::WriteFile(folder_ / "go", "");
+  const std::string log = folder_ / "state/jobs/job-1/a1-r0.log";
+  ASSERT_TRUE(EventuallyWithin(absl::Seconds(20),
+                               [&] { return mega::testing::ReadFile(log) == "reported\n"; }));
+  kill(worker->pid(), SIGTERM);
+  const absl::Time told = absl::Now();
+  const auto exit = AwaitExit(*worker);
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 0);
+  EXPECT_LT(absl::Now() - told, absl::Seconds(5));
 }
 
 TEST_F(WorkerProcess, LeavesWhenStandardInputEndsIfAsked) {
