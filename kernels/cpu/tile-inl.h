@@ -13,9 +13,12 @@
 
 #include "kernels/cpu/simd-inl.h"
 
-// GCC keeps an array in registers only when every loop over it is unrolled.
+// GCC keeps an array in registers only when every loop over it is unrolled. Sanitizers check each
+// access: unrolled, they would take minutes to compile.
 #undef MEGA_UNROLL
-#ifdef __clang__
+#if HWY_IS_ASAN || HWY_IS_TSAN || HWY_IS_MSAN
+#define MEGA_UNROLL
+#elif defined(__clang__)
 #define MEGA_UNROLL _Pragma("unroll")
 #else
 #define MEGA_UNROLL _Pragma("GCC unroll 16")

@@ -173,14 +173,16 @@ class HeaderReader {
 }  // namespace
 
 absl::StatusOr<int64_t> TensorBytes(DType dtype, const Shape& shape) {
+  // Zeros are left out of the product: whoever multiplies the dimensions in order must not overflow
+  // before the zero comes.
   int64_t bytes = kernels::SizeOf(dtype);
-  // A zero anywhere makes the tensor empty, however large the other dimensions are.
-  for (const int64_t dim : shape.dims())
-    if (dim == 0) return 0;
-  for (const int64_t dim : shape.dims())
-    if (dim < 0 || __builtin_mul_overflow(bytes, dim, &bytes))
+  bool empty = false;
+  for (const int64_t dim : shape.dims()) {
+    empty = empty || dim == 0;
+    if (dim < 0 || (dim > 0 && __builtin_mul_overflow(bytes, dim, &bytes)))
       return InvalidArgument("shape {} has more bytes than an int64 counts", shape.ToString());
-  return bytes;
+  }
+  return empty ? 0 : bytes;
 }
 
 absl::StatusOr<SafetensorsContents> ReadHeader(std::string_view header, int64_t data_bytes) {

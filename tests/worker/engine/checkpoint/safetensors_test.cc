@@ -130,6 +130,8 @@ TEST_F(Safetensors, EveryLieOfAHeaderIsRefusedByName) {
             "too large"},
            {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0,
             "int64"},
+           {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,0],"data_offsets":[0,0]}})", 0,
+            "int64"},
            {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})", 4, "two data_offsets"},
            {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,4]}})", 4, "two data_offsets"},
            {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4, "begins at byte 4"},
