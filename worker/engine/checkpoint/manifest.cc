@@ -68,8 +68,8 @@ bool Overlap(const v1::TensorSlice& a, const v1::TensorSlice& b) {
 }
 
 // Slices inside the tensor, none overlapping, as many elements as the tensor: each exactly once.
-absl::Status CheckCover(const v1::TensorInfo& tensor, std::vector<const v1::TensorSlice*> slices,
-                        int64_t& comparisons) {
+absl::Status CheckCover(const v1::TensorInfo& tensor,
+                        const std::vector<const v1::TensorSlice*>& slices, int64_t& comparisons) {
   MEGA_ASSIGN_OR_RETURN(const int64_t elements, ElementsOf(tensor.name(), tensor.global_shape()));
   int64_t covered = 0;
   std::vector<const v1::TensorSlice*> filled;
