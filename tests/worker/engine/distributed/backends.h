@@ -1,4 +1,4 @@
-// Transports the tests of this folder run on. UCX is not instrumented, so not under TSan.
+// Transports the tests of this folder run on: those that this build has.
 #pragma once
 
 #include <string>
