@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "absl/time/clock.h"
 #include "cli/local/local_cluster.h"
@@ -75,8 +77,14 @@ TEST_F(LocalTest, MissingProgramIsAnError) {
 }
 
 TEST_F(LocalTest, AskEndsStandardInput) {
-  absl::StatusOr<Child> child = Shell("trap '' TERM; while read x; do :; done; exit 7");
+  absl::StatusOr<Child> child = Shell("trap '' TERM; echo ready; while read x; do :; done; exit 7");
   ASSERT_TRUE(child.ok());
+  // Before its trap is set the request itself would end it.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (TailOfFile(folder_ + "/output", 100) != "ready\n") {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    std::this_thread::yield();
+  }
   EXPECT_FALSE(child->Poll().has_value());
   child->Ask();
   ASSERT_TRUE(child->WaitFor(kDeadline));

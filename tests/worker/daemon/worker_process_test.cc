@@ -145,7 +145,10 @@ TEST_F(WorkerProcess, TheNextIncarnationEndsWhatIsLeftBeforeItSaysHello) {
   ASSERT_TRUE(AwaitReady(2));
   const std::vector<pid_t> engines = Engines();
   const std::string sockets = Record().socket_directory();
-  for (const pid_t pid : engines) kill(pid, SIGSTOP);  // cannot leave by themselves
+  for (const pid_t pid : engines) {
+    kill(pid, SIGSTOP);  // cannot leave by itself
+    ASSERT_TRUE(EventuallyWithin(absl::Seconds(20), [&] { return ProcessState(pid) == 'T'; }));
+  }
   kill(worker->pid(), SIGKILL);
   ASSERT_TRUE(AwaitExit(*worker));
   for (const pid_t pid : engines) ASSERT_TRUE(Alive(pid));

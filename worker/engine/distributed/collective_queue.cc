@@ -213,7 +213,7 @@ void CollectiveQueue::SendAborts(const absl::Status& why, bool farewell) {
   abort_out_.code = static_cast<int32_t>(why.code());
   abort_out_.farewell = farewell;
   const size_t length = std::min(why.message().size(), abort_out_.text.size() - 1);
-  std::memcpy(abort_out_.text.data(), why.message().data(), length);
+  std::copy_n(why.message().begin(), length, abort_out_.text.begin());  // may be empty
   abort_out_.text[length] = '\0';
   for (int i = 0; i < group_.size(); ++i) {
     const int64_t rank = group_.ranks[i];
