@@ -37,6 +37,9 @@ class WorkerProcess : public ::testing::Test {
  protected:
   // A worker that was killed leaves its socket folder to the next one.
   void TearDown() override {
+    for (const auto& [pid, start_time_ticks] : stopped_) {  // a test that failed half-way
+      if (StartTimeTicks(pid) == start_time_ticks) kill(pid, SIGKILL);
+    }
     if (std::filesystem::exists(folder_ / "state/worker.json")) {
       RemoveSocketFolder(Record().socket_directory());
     }
@@ -125,6 +128,7 @@ class WorkerProcess : public ::testing::Test {
   }
 
   mega::testing::TempDir folder_;
+  std::map<pid_t, int64_t> stopped_;
   mega::testing::ScriptedCoordinator coordinator_;
 };
 
