@@ -150,6 +150,7 @@ TEST_F(WorkerProcess, TheNextIncarnationEndsWhatIsLeftBeforeItSaysHello) {
   const std::vector<pid_t> engines = Engines();
   const std::string sockets = Record().socket_directory();
   for (const pid_t pid : engines) {
+    stopped_[pid] = StartTimeTicks(pid);
     kill(pid, SIGSTOP);  // cannot leave by itself
     ASSERT_TRUE(EventuallyWithin(absl::Seconds(20), [&] { return ProcessState(pid) == 'T'; }));
   }
