@@ -26,6 +26,10 @@ elseif(MEGA_SANITIZE STREQUAL "thread")
 elseif(NOT MEGA_SANITIZE STREQUAL "")
   message(FATAL_ERROR "MEGA_SANITIZE is '${MEGA_SANITIZE}'; choose address, thread or nothing")
 endif()
+# The fuzzer is led by what its inputs reach, so what it tests must say so, not its own file alone.
+if(MEGA_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
 # Loops run serially under TSan: libgomp's barriers are not instrumented and would give false races.
 # And under clang: its OpenMP runtime beside the libgomp that oneDNN brings would be two teams.
 if(MEGA_SANITIZE STREQUAL "thread" OR CMAKE_CXX_COMPILER_ID STREQUAL "Clang")

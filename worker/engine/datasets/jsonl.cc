@@ -8,7 +8,6 @@
 namespace mega::datasets {
 namespace {
 
-constexpr size_t kBlockBytes = 1 << 20;
 constexpr size_t kLongestLine = size_t{1} << 28;
 
 class LineParser {
@@ -47,9 +46,10 @@ bool IsBlank(std::string_view line) {
 
 absl::Status ReadJsonl(
     File& file,
-    const std::function<absl::Status(std::string_view text, int64_t bytes_read)>& document) {
+    const std::function<absl::Status(std::string_view text, int64_t bytes_read)>& document,
+    size_t block_bytes) {
   LineParser parser(file.path());
-  std::vector<char> block(kBlockBytes);
+  std::vector<char> block(block_bytes);
   std::string rest;  // of a line whose end has not been read yet
   int64_t number = 0, bytes_read = 0;
   const auto take = [&](std::string_view line) -> absl::Status {
