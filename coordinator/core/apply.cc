@@ -85,6 +85,12 @@ void Apply(State& state, const v1::Mutation& mutation) {
     case v1::Mutation::kDeleteCommand:
       durable.commands.erase({mutation.delete_command().node(), mutation.delete_command().seq()});
       return;
+    case v1::Mutation::kPutNamespace:
+      durable.namespaces[mutation.put_namespace().name()] = mutation.put_namespace();
+      return;
+    case v1::Mutation::kDeleteNamespace:
+      durable.namespaces.erase(mutation.delete_namespace());
+      return;
     case v1::Mutation::KIND_NOT_SET:
       return;
   }

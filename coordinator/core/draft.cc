@@ -116,6 +116,18 @@ void Draft::DeleteCommand(const CommandKey& key) {
   Mutate(std::move(mutation));
 }
 
+void Draft::PutNamespace(v1::Namespace limits) {
+  v1::Mutation mutation;
+  *mutation.mutable_put_namespace() = std::move(limits);
+  Mutate(std::move(mutation));
+}
+
+void Draft::DeleteNamespace(const std::string& name) {
+  v1::Mutation mutation;
+  mutation.set_delete_namespace(name);
+  Mutate(std::move(mutation));
+}
+
 void Draft::ClusterChanged() {
   state_.live.cluster_revision = std::max(state_.live.cluster_revision + 1, meta_.revision());
 }
@@ -143,6 +155,10 @@ void Draft::ReplyJob(int64_t call, const JobUid& uid) {
   v1::ReplyCall& reply = *decision_.effects.emplace_back().mutable_reply();
   reply.set_call(call);
   *reply.mutable_job() = *FindJob(uid);
+}
+
+void Draft::Reply(v1::ReplyCall reply) {
+  *decision_.effects.emplace_back().mutable_reply() = std::move(reply);
 }
 
 void Draft::ReplyError(int64_t call, int code, std::string_view reason, std::string message) {

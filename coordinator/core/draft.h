@@ -41,6 +41,9 @@ class Draft {
   void AddCommand(const NodeId& node, v1::Command command);
   void DeleteCommand(const CommandKey& key);
 
+  void PutNamespace(v1::Namespace limits);
+  void DeleteNamespace(const std::string& name);
+
   // What lives with the process; change it in place.
   Volatile& live() { return state_.live; }
   v1::NodeLive& LiveNode(const NodeId& id) { return state_.live.nodes[id]; }
@@ -53,6 +56,7 @@ class Draft {
   void CloseSession(const NodeId& node, int64_t session);
   void AskPlan(v1::AskPlan ask);
   void ReplyJob(int64_t call, const JobUid& uid);
+  void Reply(v1::ReplyCall reply);  // any other answer; `call` set
   void ReplyError(int64_t call, int code, std::string_view reason, std::string message);
 
   // Jobs edited since the last call; their attempts may have come to an end.

@@ -81,6 +81,7 @@ v1::CoreSnapshot ToSnapshot(const State& state) {
   for (const auto& [id, node] : state.live.nodes) (*snapshot.mutable_node_live())[id] = node;
   for (const auto& [uid, job] : state.live.jobs) (*snapshot.mutable_job_live())[uid] = job;
   for (const auto& [key, part] : state.live.parts) *snapshot.add_parts() = part;
+  for (const auto& [name, limits] : state.durable.namespaces) *snapshot.add_namespaces() = limits;
   snapshot.set_cluster_revision(state.live.cluster_revision);
   snapshot.set_clock_ns(absl::ToInt64Nanoseconds(state.live.clock));
   snapshot.set_last_tick_ns(absl::ToInt64Nanoseconds(state.live.last_tick));
@@ -121,6 +122,9 @@ State FromSnapshot(const v1::CoreSnapshot& snapshot) {
   for (const auto& [uid, job] : snapshot.job_live()) state.live.jobs[uid] = job;
   for (const v1::CheckpointPart& part : snapshot.parts()) {
     state.live.parts[{part.job_uid(), part.step(), part.rank()}] = part;
+  }
+  for (const v1::Namespace& limits : snapshot.namespaces()) {
+    state.durable.namespaces[limits.name()] = limits;
   }
   state.live.cluster_revision = snapshot.cluster_revision();
   state.live.clock = absl::Nanoseconds(snapshot.clock_ns());

@@ -30,6 +30,7 @@ struct Durable {
   std::map<NodeId, v1::Node> nodes;
   std::map<JobUid, std::map<int64_t, v1::JobEvent>> events;  // by revision
   std::map<CommandKey, v1::PendingCommand> commands;
+  std::map<std::string, v1::Namespace> namespaces;  // those with limits; others may be used too
 };
 
 // Follows from Durable; kept by Apply, never stored.

@@ -11,6 +11,7 @@
 #include "coordinator/core/nodes/hello.h"
 #include "coordinator/core/nodes/liveness.h"
 #include "coordinator/core/queue/queue.h"
+#include "coordinator/core/requests.h"
 
 namespace mega::core {
 namespace {
@@ -62,6 +63,8 @@ void Handle(Draft& draft, const v1::CoreEvent& event) {
       return OnPlanMade(draft, event.plan_made());
     case v1::CoreEvent::kStepReport:
       return OnStepReport(draft, event.step_report());
+    case v1::CoreEvent::kRequest:
+      return OnRequest(draft, event.request());
     case v1::CoreEvent::KIND_NOT_SET:
       return;
   }

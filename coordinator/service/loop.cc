@@ -79,6 +79,7 @@ bool Loop::Call(v1::CoreEvent event, Reply reply) {
   const int64_t call = ++last_call_;
   if (event.has_submit()) event.mutable_submit()->set_call(call);
   if (event.has_cancel()) event.mutable_cancel()->set_call(call);
+  if (event.has_request()) event.mutable_request()->set_call(call);
   replies_[call] = std::move(reply);
   calls_.push_back({std::move(event), nullptr, clock_.BootNow()});
   wake_.NotifyOne();

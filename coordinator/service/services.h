@@ -41,6 +41,36 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
       Context* context, const v1::StreamLogsRequest* request) override {
     return service::StreamLogs(shell_, *request);
   }
+  grpc::ServerUnaryReactor* PauseJob(Context* context, const v1::PauseJobRequest* request,
+                                     v1::Job* response) override {
+    return service::PauseJob(shell_, context, *request, *response);
+  }
+  grpc::ServerUnaryReactor* ResumeJob(Context* context, const v1::ResumeJobRequest* request,
+                                      v1::Job* response) override {
+    return service::ResumeJob(shell_, context, *request, *response);
+  }
+  grpc::ServerUnaryReactor* RestartJob(Context* context, const v1::RestartJobRequest* request,
+                                       v1::Job* response) override {
+    return service::RestartJob(shell_, context, *request, *response);
+  }
+  grpc::ServerUnaryReactor* ScaleJob(Context* context, const v1::ScaleJobRequest* request,
+                                     v1::Job* response) override {
+    return service::ScaleJob(shell_, context, *request, *response);
+  }
+  grpc::ServerUnaryReactor* SaveCheckpoint(Context* context,
+                                           const v1::SaveCheckpointRequest* request,
+                                           v1::Job* response) override {
+    return service::SaveCheckpoint(shell_, context, *request, *response);
+  }
+  grpc::ServerUnaryReactor* PinCheckpoint(Context* context, const v1::PinCheckpointRequest* request,
+                                          v1::Manifest* response) override {
+    return service::PinCheckpoint(shell_, context, *request, *response);
+  }
+  grpc::ServerUnaryReactor* DeleteCheckpoint(Context* context,
+                                             const v1::DeleteCheckpointRequest* request,
+                                             v1::Job* response) override {
+    return service::DeleteCheckpoint(shell_, context, *request, *response);
+  }
 
  private:
   const Shell shell_;
@@ -61,6 +91,28 @@ class ClusterServiceImpl final : public v1::ClusterService::CallbackService {
   grpc::ServerUnaryReactor* GetVersion(Context* context, const v1::GetVersionRequest* request,
                                        v1::GetVersionResponse* response) override {
     return service::GetVersion(shell_, context, *response);
+  }
+  grpc::ServerUnaryReactor* CordonNode(Context* context, const v1::CordonNodeRequest* request,
+                                       v1::Node* response) override {
+    return service::CordonNode(shell_, context, *request, *response);
+  }
+  grpc::ServerUnaryReactor* UncordonNode(Context* context, const v1::UncordonNodeRequest* request,
+                                         v1::Node* response) override {
+    return service::UncordonNode(shell_, context, *request, *response);
+  }
+  grpc::ServerUnaryReactor* DrainNode(Context* context, const v1::DrainNodeRequest* request,
+                                      v1::Node* response) override {
+    return service::DrainNode(shell_, context, *request, *response);
+  }
+  grpc::ServerUnaryReactor* UpdateNamespace(Context* context,
+                                            const v1::UpdateNamespaceRequest* request,
+                                            v1::Namespace* response) override {
+    return service::UpdateNamespace(shell_, context, *request, *response);
+  }
+  grpc::ServerUnaryReactor* DeleteNamespace(Context* context,
+                                            const v1::DeleteNamespaceRequest* request,
+                                            v1::DeleteNamespaceResponse* response) override {
+    return service::DeleteNamespace(shell_, context, *request, *response);
   }
 
  private:

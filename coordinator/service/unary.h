@@ -15,13 +15,29 @@ inline grpc::ServerUnaryReactor* Done(grpc::CallbackServerContext* context, grpc
   return reactor;
 }
 
-// The core's answer to a call that gives a job.
+// The core's answer to a call, and what it gives.
+inline grpc::Status FromReply(const v1::ReplyCall& reply) {
+  if (reply.code() == 0) return grpc::Status::OK;
+  return RpcError(static_cast<absl::StatusCode>(reply.code()), reply.reason(), reply.message());
+}
 inline grpc::Status FromReply(const v1::ReplyCall& reply, v1::Job& job) {
-  if (reply.code() != 0) {
-    return RpcError(static_cast<absl::StatusCode>(reply.code()), reply.reason(), reply.message());
-  }
-  job = reply.job();
-  return grpc::Status::OK;
+  if (reply.code() == 0) job = reply.job();
+  return FromReply(reply);
+}
+inline grpc::Status FromReply(const v1::ReplyCall& reply, v1::Node& node) {
+  if (reply.code() == 0) node = reply.node();
+  return FromReply(reply);
+}
+inline grpc::Status FromReply(const v1::ReplyCall& reply, v1::Namespace& limits) {
+  if (reply.code() == 0) limits = reply.namespace_();
+  return FromReply(reply);
+}
+inline grpc::Status FromReply(const v1::ReplyCall& reply, v1::Manifest& manifest) {
+  if (reply.code() == 0) manifest = reply.manifest();
+  return FromReply(reply);
+}
+inline grpc::Status FromReply(const v1::ReplyCall& reply, v1::DeleteNamespaceResponse&) {
+  return FromReply(reply);
 }
 
 }  // namespace mega::service

@@ -31,4 +31,26 @@ grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(cons
 grpc::ServerReadReactor<v1::StepReport>* PushSteps(const Shell&, v1::PushStepsResponse&);
 grpc::ServerReadReactor<v1::LogChunk>* PushLogs(const Shell&, v1::PushLogsResponse&);
 
+// requests.cc
+grpc::ServerUnaryReactor* PauseJob(const Shell&, Context*, const v1::PauseJobRequest&, v1::Job&);
+grpc::ServerUnaryReactor* ResumeJob(const Shell&, Context*, const v1::ResumeJobRequest&, v1::Job&);
+grpc::ServerUnaryReactor* RestartJob(const Shell&, Context*, const v1::RestartJobRequest&,
+                                     v1::Job&);
+grpc::ServerUnaryReactor* ScaleJob(const Shell&, Context*, const v1::ScaleJobRequest&, v1::Job&);
+grpc::ServerUnaryReactor* SaveCheckpoint(const Shell&, Context*, const v1::SaveCheckpointRequest&,
+                                         v1::Job&);
+grpc::ServerUnaryReactor* PinCheckpoint(const Shell&, Context*, const v1::PinCheckpointRequest&,
+                                        v1::Manifest&);
+grpc::ServerUnaryReactor* DeleteCheckpoint(const Shell&, Context*,
+                                           const v1::DeleteCheckpointRequest&, v1::Job&);
+grpc::ServerUnaryReactor* CordonNode(const Shell&, Context*, const v1::CordonNodeRequest&,
+                                     v1::Node&);
+grpc::ServerUnaryReactor* UncordonNode(const Shell&, Context*, const v1::UncordonNodeRequest&,
+                                       v1::Node&);
+grpc::ServerUnaryReactor* DrainNode(const Shell&, Context*, const v1::DrainNodeRequest&, v1::Node&);
+grpc::ServerUnaryReactor* UpdateNamespace(const Shell&, Context*, const v1::UpdateNamespaceRequest&,
+                                          v1::Namespace&);
+grpc::ServerUnaryReactor* DeleteNamespace(const Shell&, Context*, const v1::DeleteNamespaceRequest&,
+                                          v1::DeleteNamespaceResponse&);
+
 }  // namespace mega::service

@@ -101,6 +101,14 @@ void Add(rocksdb::WriteBatch& batch, rocksdb::ColumnFamilyHandle* family,
       batch.Delete(family, Of(keys::kCommand, key.node(), key.seq()));
       return;
     }
+    case v1::Mutation::kPutNamespace: {
+      const v1::Namespace& limits = mutation.put_namespace();
+      batch.Put(family, Of(keys::kNamespace, limits.name()), limits.SerializeAsString());
+      return;
+    }
+    case v1::Mutation::kDeleteNamespace:
+      batch.Delete(family, Of(keys::kNamespace, mutation.delete_namespace()));
+      return;
     case v1::Mutation::KIND_NOT_SET:
       return;
   }
@@ -196,6 +204,9 @@ absl::StatusOr<core::State> RocksDbStore::Load() const {
         break;
       case keys::kCommand:
         MEGA_RETURN_IF_ERROR(Parse(key, it->value(), mutation.mutable_put_command()));
+        break;
+      case keys::kNamespace:
+        MEGA_RETURN_IF_ERROR(Parse(key, it->value(), mutation.mutable_put_namespace()));
         break;
       default:
         return FailedPrecondition(

@@ -15,7 +15,7 @@ namespace mega::state {
 namespace {
 
 std::vector<v1::Mutation> Everything() {
-  std::vector<v1::Mutation> mutations(8);
+  std::vector<v1::Mutation> mutations(10);
   mutations[0].mutable_put_meta()->set_next_epoch(7);
   v1::Job& job = *mutations[1].mutable_put_job();
   job.set_uid("uid");
@@ -32,6 +32,9 @@ std::vector<v1::Mutation> Everything() {
   mutations[6].mutable_put_command()->mutable_command()->set_seq(1);
   mutations[7].mutable_put_command()->set_node("n");
   mutations[7].mutable_put_command()->mutable_command()->set_seq(256);
+  mutations[8].mutable_put_namespace()->set_name("research");
+  mutations[8].mutable_put_namespace()->set_max_devices(8);
+  mutations[9].mutable_put_namespace()->set_name("gone");
   return mutations;
 }
 
@@ -67,15 +70,18 @@ TEST_P(Store, ForgetsWhatWasDeleted) {
   StoreFactory stores(GetParam());
   auto store = stores.Open();
   ASSERT_TRUE(store->Commit(Everything()).ok());
-  std::vector<v1::Mutation> deletions(3);
+  std::vector<v1::Mutation> deletions(4);
   deletions[0].set_delete_node("n");
   deletions[1].mutable_delete_command()->set_node("n");
   deletions[1].mutable_delete_command()->set_seq(1);
   deletions[2].mutable_delete_event()->set_job_uid("uid");
   deletions[2].mutable_delete_event()->set_revision(300);
+  deletions[3].set_delete_namespace("gone");
   ASSERT_TRUE(store->Commit(deletions).ok());
   const core::State loaded = *store->Load();
   EXPECT_FALSE(loaded.durable.nodes.contains("n"));
+  EXPECT_FALSE(loaded.durable.namespaces.contains("gone"));
+  EXPECT_EQ(loaded.durable.namespaces.at("research").max_devices(), 8);
   EXPECT_EQ(loaded.durable.commands.begin()->first.second, 256);
   EXPECT_EQ(loaded.durable.events.at("uid").begin()->first, 70'000);
 }
