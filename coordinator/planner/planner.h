@@ -12,7 +12,8 @@
 
 namespace mega::planner {
 
-// What can be given to a job now: READY nodes with their free devices only.
+// What can be given to a job: READY nodes. Of each, `devices` are those free now and
+// `devices_in_use` counts the others.
 struct ClusterView {
   std::vector<v1::Node> nodes;
   int64_t revision = 0;

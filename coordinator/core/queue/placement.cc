@@ -23,7 +23,8 @@ std::vector<v1::Node> FreeNodes(const State& state) {
     for (const v1::Device& device : record.devices()) {
       if (IsFree(state, id, device.index())) *node.add_devices() = device;
     }
-    if (!node.devices().empty()) nodes.push_back(std::move(node));
+    node.set_devices_in_use(record.devices_size() - node.devices_size());
+    nodes.push_back(std::move(node));
   }
   return nodes;
 }

@@ -8,7 +8,9 @@
 
 namespace mega::core {
 
-// Schedulable nodes with their free devices only; nodes without any are left out.
+// Schedulable nodes as the planner wants them: `devices` are the free ones, `devices_in_use` counts
+// the others. A full node is among them: what a job without sizes asks for does not depend on what
+// happens to run now.
 std::vector<v1::Node> FreeNodes(const State& state);
 int64_t CountFreeDevices(const State& state);
 

@@ -38,7 +38,7 @@ void Ask(Draft& draft, const v1::Job& head) {
   if (live.refused_revision() == revision) return;  // nothing has changed since it did not fit
 
   std::vector<v1::Node> nodes = FreeNodes(draft.state());
-  if (nodes.empty()) {
+  if (std::ranges::all_of(nodes, [](const v1::Node& node) { return node.devices().empty(); })) {
     live.set_refused_revision(revision);
     return SetReason(draft, head.uid(), "waiting: no node has a free device");
   }

@@ -15,7 +15,9 @@ grpc::Status Plan(const ReadModel& reads, const v1::PlanJobRequest& request,
   }
   planner::ClusterView cluster{.nodes = {}, .revision = reads.revision()};
   for (const auto& node : reads.Nodes()) {
-    if (node->state() == v1::NODE_STATE_READY) cluster.nodes.push_back(*node);
+    if (node->state() != v1::NODE_STATE_READY) continue;
+    cluster.nodes.push_back(*node);
+    cluster.nodes.back().set_devices_in_use(0);  // as if all were free
   }
   absl::StatusOr<v1::Plan> plan = planner::MakePlan(checked.resolved, cluster);
   if (!plan.ok()) {

@@ -57,6 +57,22 @@ TEST(Queue, OnlyOnePlanIsAskedForAtATimeAndAStaleOneIsAskedForAgain) {
   EXPECT_EQ(cluster.job("job").phase(), v1::JOB_PHASE_STARTING);
 }
 
+TEST(Queue, ThePlannerIsToldOfBusyDevicesAndFullNodes) {
+  Cluster cluster;
+  cluster.Hello("a");
+  cluster.Hello("b");
+  cluster.Submit("first", 3);
+  cluster.plans_itself = true;
+  cluster.Submit("second", 2);
+  ASSERT_EQ(cluster.asked.size(), 1u);
+  std::map<NodeId, std::pair<int64_t, int64_t>> seen;  // free, busy
+  for (const v1::Node& node : cluster.asked[0].nodes()) {
+    seen[node.name()] = {node.devices_size(), node.devices_in_use()};
+  }
+  EXPECT_EQ(seen["a"], std::pair(int64_t{0}, int64_t{2}));
+  EXPECT_EQ(seen["b"], std::pair(int64_t{1}, int64_t{1}));
+}
+
 TEST(Queue, APlanThatNeverCameIsAskedForAgain) {
   Cluster cluster;
   cluster.plans_itself = true;
