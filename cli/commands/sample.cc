@@ -6,10 +6,10 @@
 #include <fstream>
 
 #include "absl/time/clock.h"
+#include "base/utf8.h"
 #include "cli/client/errors.h"
 #include "cli/commands/engine_process.h"
 #include "cli/local/child.h"
-#include "cli/spec/utf8.h"
 
 namespace mega::cli {
 namespace {

@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/utf8.h"
 #include "cli/spec/keys.h"
 #include "cli/spec/nearest.h"
 #include "cli/spec/scalar.h"
-#include "cli/spec/utf8.h"
 #include "coordinator/planner/spec/spec.h"
 
 namespace mega::cli {

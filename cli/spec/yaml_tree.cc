@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
-#include "cli/spec/utf8.h"
+#include "base/utf8.h"
 #include "fmt/core.h"
 #include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/exceptions.h"

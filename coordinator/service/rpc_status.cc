@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "fmt/core.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -18,10 +19,7 @@ constexpr size_t kMessageBytes = 1000;
 constexpr size_t kDetailBytes = 4500;
 
 std::string Clip(std::string_view text, size_t bytes) {
-  if (text.size() <= bytes) return std::string(text);
-  size_t end = bytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // UTF-8
-  return std::string(text.substr(0, end)) + "…";
+  return text.size() <= bytes ? std::string(text) : CutUtf8(text, bytes) + "…";
 }
 
 google::rpc::Status Start(absl::StatusCode code, std::string_view reason, std::string_view message,

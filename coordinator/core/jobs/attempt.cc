@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "coordinator/core/jobs/checkpoint.h"
 #include "coordinator/core/jobs/history.h"
 #include "coordinator/core/jobs/phase.h"
@@ -219,7 +220,7 @@ void OnRankExited(Draft& draft, const NodeId& node, const v1::RankExited& exited
   rank.set_exited(true);
   v1::ExitStatus& exit = *rank.mutable_exit();
   exit = exited.exit();
-  if (exit.message().size() > kMessageBytes) exit.mutable_message()->resize(kMessageBytes);
+  exit.set_message(CutUtf8(exit.message(), kMessageBytes));
   if (exit.stderr_tail().size() > kStderrTailBytes) {
     exit.mutable_stderr_tail()->erase(0, exit.stderr_tail().size() - kStderrTailBytes);
   }
@@ -249,7 +250,7 @@ void OnRankExited(Draft& draft, const NodeId& node, const v1::RankExited& exited
 
 void OnStepReport(Draft& draft, const v1::StepReport& report) {
   const v1::Job* found = draft.FindJob(report.job_uid());
-  if (found == nullptr || report.step() <= 0) return;
+  if (found == nullptr || !IsStep(report.step())) return;
   const v1::Attempt* current = CurrentAttempt(draft, *found, report.attempt(), report.epoch());
   if (current == nullptr) return;
   if (report.rank() == 0) {

@@ -2,6 +2,7 @@
 // Whatever a message says about a rank counts only if it names the current attempt and its epoch.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 
@@ -34,6 +35,8 @@ void SettleAttempts(Draft& draft);
 const v1::Attempt* CurrentAttempt(const Draft& draft, const v1::Job& job, int64_t attempt,
                                   int64_t epoch);
 std::set<NodeId> NodesOf(const v1::Attempt& attempt);
+// A step that a rank may speak of: they count from 1, and every sum with one must fit.
+inline bool IsStep(int64_t step) { return step > 0 && step <= int64_t{1} << 52; }
 // False only when it is certain that the rank does not run.
 bool MayRun(const v1::RankState& rank);
 

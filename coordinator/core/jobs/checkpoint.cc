@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/jobs/manifest.h"
 #include "fmt/core.h"
@@ -16,6 +17,7 @@ namespace {
 
 // Checkpoints of one job that may be under way at a time; older ones will not be completed.
 constexpr size_t kStepsUnderWay = 4;
+constexpr size_t kMessageBytes = 4 << 10;
 
 using Parts = std::map<PartKey, v1::CheckpointPart>;
 
@@ -107,7 +109,7 @@ void ForgetCheckpointParts(Draft& draft, const JobUid& uid) {
 
 void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart& part) {
   const v1::Job* found = draft.FindJob(part.job_uid());
-  if (found == nullptr || part.step() <= 0) return;
+  if (found == nullptr || !IsStep(part.step())) return;
   const v1::Attempt* attempt = CurrentAttempt(draft, *found, part.attempt(), part.epoch());
   if (attempt == nullptr || part.rank() < 0 || part.rank() >= attempt->ranks_size() ||
       attempt->ranks(part.rank()).node() != node) {
@@ -153,7 +155,7 @@ void OnCheckpointFailed(Draft& draft, const NodeId& node, const v1::CheckpointFa
   draft.AddEvent(
       found->uid(), v1::SEVERITY_WARNING, "CHECKPOINT_FAILED",
       fmt::format("rank {} on node '{}' could not save step {}: {}", failed.rank().rank(), node,
-                  failed.step(), failed.message().substr(0, 4096)),
+                  failed.step(), CutUtf8(failed.message(), kMessageBytes)),
       {{"step", std::to_string(failed.step())}, {"rank", std::to_string(failed.rank().rank())}});
 }
 

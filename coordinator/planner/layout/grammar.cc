@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/utf8.h"
 #include "google/protobuf/descriptor.h"
 
 namespace mega::planner {
@@ -94,7 +95,7 @@ std::string Names() {
 absl::Status Set(LayoutLine& line, const Item& item, std::string_view value) {
   if (!item.words.empty()) {
     if (std::find(item.words.begin(), item.words.end(), value) == item.words.end())
-      return InvalidArgument("layout: {} is '{}'; choose one of {}", item.name, value.substr(0, 32),
+      return InvalidArgument("layout: {} is '{}'; choose one of {}", item.name, CutUtf8(value, 32),
                              absl::StrJoin(item.words, ", "));
     SetWord(line, item, std::string(value));
     return absl::OkStatus();
@@ -106,7 +107,7 @@ absl::Status Set(LayoutLine& line, const Item& item, std::string_view value) {
   if (!digits || !absl::SimpleAtoi(absl::string_view(value.data(), value.size()), &size) ||
       size < least || size > most)
     return InvalidArgument("layout: {} is '{}'; choose a number from {} to {}", item.name,
-                           value.substr(0, 32), least, most);
+                           CutUtf8(value, 32), least, most);
   SetSize(line.layout, item, size);
   return absl::OkStatus();
 }
@@ -144,12 +145,12 @@ absl::StatusOr<LayoutLine> ParseLayout(std::string_view line) {
     const size_t equals = text.find('=');
     if (equals == text.npos)
       return InvalidArgument("layout: '{}' is no name=value; write for example tp=2,pp=2",
-                             text.substr(0, 32));
+                             CutUtf8(text, 32));
     const std::string_view name = text.substr(0, equals);
     const auto item = std::find_if(Items().begin(), Items().end(),
                                    [name](const Item& i) { return name == i.name; });
     if (item == Items().end())
-      return InvalidArgument("layout: '{}' is unknown; names are {}", name.substr(0, 32), Names());
+      return InvalidArgument("layout: '{}' is unknown; names are {}", CutUtf8(name, 32), Names());
     if (!seen.insert(item->name).second)
       return InvalidArgument("layout: {} is given twice; give it once", item->name);
     MEGA_RETURN_IF_ERROR(Set(parsed, *item, text.substr(equals + 1)));

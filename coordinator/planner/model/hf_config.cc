@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/utf8.h"
 #include "coordinator/planner/model/model_spec.h"
 #include "nlohmann/json.hpp"
 
@@ -17,6 +18,10 @@ constexpr size_t kLongestConfig = 1 << 20;
 
 bool Set(const json& config, const char* key) {
   return config.contains(key) && !config.at(key).is_null();
+}
+
+std::string Shown(const json& value) {
+  return CutUtf8(value.dump(-1, ' ', false, json::error_handler_t::replace), 80);
 }
 
 class ConfigReader {
@@ -63,9 +68,7 @@ class ConfigReader {
     errors_ += fmt::format("{}: {}", file_, fmt::format(format, std::forward<Args>(args)...));
   }
 
-  std::string Text(const char* key) const {
-    return config_.at(key).dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80);
-  }
+  std::string Text(const char* key) const { return Shown(config_.at(key)); }
 
   void CheckFamily() {
     if (!Set(config_, "model_type") || config_["model_type"] != "llama")
@@ -92,7 +95,7 @@ class ConfigReader {
       for (const json& type : config_["layer_types"])
         if (type != "full_attention") {
           Add("layer_types holds {}, which is not implemented yet; only full_attention is",
-              type.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80));
+              Shown(type));
           break;
         }
     for (const char* key : {"rope_scaling", "rope_parameters"}) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/utf8.h"
 #include "coordinator/planner/spec/keys.h"
 #include "coordinator/planner/spec/split.h"
 #include "fmt/format.h"
@@ -150,7 +151,7 @@ class Rules {
     if (!spec_.data().has_split() || !Sound("data.split")) return;
     const auto shares = ParseSplit(spec_.data().split());
     if (!shares.ok())
-      return Add("data.split", "'{}' {}", spec_.data().split().substr(0, 80),
+      return Add("data.split", "'{}' {}", CutUtf8(spec_.data().split(), 80),
                  std::string(shares.status().message()));
     const bool wants = spec_.training().eval_interval() > 0 && spec_.training().eval_steps() > 0;
     if (wants && (*shares)[1] == 0 && spec_.data().validation().paths().empty())

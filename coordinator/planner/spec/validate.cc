@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "coordinator/planner/spec/cross_rules.h"
 #include "coordinator/planner/spec/keys.h"
 #include "fmt/format.h"
@@ -126,8 +127,7 @@ class KeyChecker {
       return false;
     }
     if (!choices.empty() && !Contains(choices, value)) {
-      Add(path, fmt::format("is '{}'; choose {}", value.size() > 64 ? value.substr(0, 64) : value,
-                            Choices(choices)));
+      Add(path, fmt::format("is '{}'; choose {}", CutUtf8(value, 64), Choices(choices)));
       return false;
     }
     return true;

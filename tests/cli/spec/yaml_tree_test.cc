@@ -6,7 +6,6 @@
 #include "absl/time/clock.h"
 #include "cli/spec/nearest.h"
 #include "cli/spec/scalar.h"
-#include "cli/spec/utf8.h"
 
 namespace mega::cli {
 namespace {
@@ -53,21 +52,6 @@ TEST(YamlTree, BombsAreRefusedWithinASecond) {
   EXPECT_EQ(ErrorOf(std::string(kMaxYamlBytes + 1, ' ')),
             "1048577 bytes; a job file holds at most 1048576");
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
-}
-
-TEST(Utf8, FindsTheFirstBadByte) {
-  const auto npos = std::string_view::npos;
-  EXPECT_EQ(FirstBadByte("plain\t\n"), npos);
-  EXPECT_EQ(FirstBadByte("ä€😀"), npos);
-  EXPECT_EQ(FirstBadByte("a\x80"), 1u);
-  EXPECT_EQ(FirstBadByte("\xC0\x80"), 0u) << "overlong";
-  EXPECT_EQ(FirstBadByte("\xED\xA0\x80"), 0u) << "surrogate";
-  EXPECT_EQ(FirstBadByte("\xF4\x90\x80\x80"), 0u) << "past U+10FFFF";
-  EXPECT_EQ(FirstBadByte("ab\xE2\x82"), 2u) << "cut short";
-  EXPECT_EQ(FirstBadByte(std::string_view("a\0", 2)), 1u);
-  EXPECT_EQ(FirstBadByte("\x7F"), 0u);
-  EXPECT_EQ(CutUtf8("a€b", 2), "a");
-  EXPECT_EQ(CutUtf8("a€b", 4), "a€");
 }
 
 TEST(Nearest, FindsSlipsAndLeavesStrangersAlone) {

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "tests/coordinator/core/cluster.h"
 #include "tests/coordinator/state/stores.h"
 
 namespace mega::state {
@@ -106,6 +107,38 @@ TEST_P(Store, StepsComeInOrderOnceAndOfTheirJobOnly) {
   EXPECT_EQ((*found)[2].step(), 300);
   EXPECT_EQ(store->ReadSteps("uid", -5, 1)->at(0).step(), 1);
   EXPECT_TRUE(store->ReadSteps("nobody", 0, 10)->empty());
+}
+
+// What a rank or its disk said is cut to a bound; a record cut inside a character could not be read
+// at the next start.
+TEST_P(Store, ReloadsWordsFromOutsideThatWereCut) {
+  core::Cluster cluster;
+  const core::JobUid uid = core::RunningPair(cluster);
+  std::string words = "a";  // the bounds are even: they fall inside an umlaut
+  for (int i = 0; i < 100'000; ++i) words += "ä";
+  v1::WorkerMessage failed;
+  *failed.mutable_checkpoint_failed()->mutable_rank() = cluster.ref(uid, 0);
+  failed.mutable_checkpoint_failed()->set_message(words);
+  cluster.Say("a", failed);
+  v1::WorkerMessage exited;
+  *exited.mutable_rank_exited()->mutable_rank() = cluster.ref(uid, 0);
+  exited.mutable_rank_exited()->mutable_exit()->set_code(1);
+  exited.mutable_rank_exited()->mutable_exit()->set_message(words);
+  exited.mutable_rank_exited()->mutable_exit()->set_stderr_tail(words);
+  cluster.Say("a", exited);
+
+  std::vector<v1::Mutation> mutations(1);
+  *mutations[0].mutable_put_job() = cluster.job(uid);
+  for (const auto& [revision, event] : cluster.state.durable.events.at(uid)) {
+    *mutations.emplace_back().mutable_put_event() = event;
+  }
+  StoreFactory stores(GetParam());
+  ASSERT_TRUE(stores.Open()->Commit(mutations).ok());
+  const auto loaded = stores.Open()->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+  const v1::ExitStatus& exit = loaded->durable.jobs.at(uid).attempts(0).ranks(0).exit();
+  EXPECT_EQ(exit.message().size(), 4095u);
+  EXPECT_EQ(exit.stderr_tail().size(), 65'536u);
 }
 
 TEST_P(Store, CarriesACoreOverARestart) {

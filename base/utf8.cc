@@ -1,8 +1,8 @@
-#include "cli/spec/utf8.h"
+#include "base/utf8.h"
 
 #include <cstdint>
 
-namespace mega::cli {
+namespace mega {
 namespace {
 
 // Bytes of the character that starts at `at`, 0 when it is malformed (overlong forms, surrogates
@@ -52,4 +52,4 @@ std::string CutUtf8(std::string_view text, size_t bytes) {
   return std::string(text.substr(0, bytes));
 }
 
-}  // namespace mega::cli
+}  // namespace mega
