@@ -152,9 +152,8 @@ void Draft::AskPlan(v1::AskPlan ask) {
 }
 
 void Draft::ReplyJob(int64_t call, const JobUid& uid) {
-  v1::ReplyCall& reply = *decision_.effects.emplace_back().mutable_reply();
-  reply.set_call(call);
-  *reply.mutable_job() = *FindJob(uid);
+  job_replies_.emplace_back(decision_.effects.size(), uid);
+  decision_.effects.emplace_back().mutable_reply()->set_call(call);
 }
 
 void Draft::Reply(v1::ReplyCall reply) {
@@ -170,6 +169,11 @@ void Draft::ReplyError(int64_t call, int code, std::string_view reason, std::str
 }
 
 void Draft::Flush() {
+  if (jobs_.empty() && nodes_.empty()) return;
+  // Every durable change has a revision of its own, and the job's etag names it.
+  if (meta_.revision() == state_.durable.meta.revision()) {
+    EditMeta().set_revision(meta_.revision() + 1);
+  }
   for (auto& [uid, job] : std::exchange(jobs_, {})) {
     job.set_etag(std::to_string(meta_.revision()));
     v1::Mutation mutation;
@@ -185,8 +189,11 @@ void Draft::Flush() {
 
 Decision Draft::Finish() {
   Flush();
+  for (const auto& [effect, uid] : job_replies_) {
+    *decision_.effects[effect].mutable_reply()->mutable_job() = state_.durable.jobs.at(uid);
+  }
   if (!decision_.mutations.empty() && meta_.revision() == state_.durable.meta.revision()) {
-    EditMeta().set_revision(meta_.revision() + 1);  // every durable change has one
+    EditMeta().set_revision(meta_.revision() + 1);  // commands and namespaces have one too
   }
   if (meta_edited_) {
     v1::Mutation mutation;

@@ -55,8 +55,8 @@ class Draft {
   void Send(const NodeId& node, int64_t session, v1::CoordinatorMessage message, bool immediate);
   void CloseSession(const NodeId& node, int64_t session);
   void AskPlan(v1::AskPlan ask);
-  void ReplyJob(int64_t call, const JobUid& uid);
-  void Reply(v1::ReplyCall reply);  // any other answer; `call` set
+  void ReplyJob(int64_t call, const JobUid& uid);  // as it is when all is decided
+  void Reply(v1::ReplyCall reply);                 // any other answer; `call` set
   void ReplyError(int64_t call, int code, std::string_view reason, std::string message);
 
   // Jobs edited since the last call; their attempts may have come to an end.
@@ -75,6 +75,7 @@ class Draft {
   std::map<JobUid, v1::Job> jobs_;
   std::map<NodeId, v1::Node> nodes_;
   std::set<JobUid> touched_;
+  std::vector<std::pair<size_t, JobUid>> job_replies_;  // by index of the effect
   Decision decision_;
 };
 

@@ -29,11 +29,26 @@ Cluster::~Cluster() {
 Decision Cluster::Feed(v1::CoreEvent event) {
   *event.mutable_now() = ToProto(now_);
   Decision decision = Step(state, event);
-  for (const v1::Mutation& mutation : decision.mutations) Apply(shadow_, mutation);
+  std::map<JobUid, std::string> etags;  // of changed jobs, before; empty when new
+  for (const v1::Mutation& mutation : decision.mutations) {
+    if (mutation.has_put_job()) {
+      const JobUid& uid = mutation.put_job().uid();
+      const auto before = shadow_.durable.jobs.find(uid);
+      etags.emplace(uid, before == shadow_.durable.jobs.end() ? "" : before->second.etag());
+    }
+    Apply(shadow_, mutation);
+    // A store must be able to read it again; a string cut in the middle of a character is not.
+    EXPECT_TRUE(v1::Mutation().ParseFromString(mutation.SerializeAsString()))
+        << mutation.ShortDebugString();
+  }
+  for (const auto& [uid, etag] : etags) EXPECT_NE(job(uid).etag(), etag) << uid;
   effects = decision.effects;
   for (const v1::Effect& effect : decision.effects) {
     if (effect.has_ask_plan()) asked.push_back(effect.ask_plan());
     if (effect.has_reply()) replies[effect.reply().call()] = effect.reply();
+    if (effect.reply().has_job()) {
+      EXPECT_EQ(effect.reply().job().etag(), job(effect.reply().job().uid()).etag());
+    }
     if (effect.send().message().has_command()) {
       sent[effect.send().node()].push_back(effect.send().message().command());
     }

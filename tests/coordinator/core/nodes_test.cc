@@ -1,4 +1,6 @@
 // What proves that a rank is dead, and what does not.
+#include <limits>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/core/cluster.h"
@@ -16,6 +18,16 @@ TEST(Lease, IsAnsweredAtOnceWithoutWaitingForTheDisk) {
   EXPECT_TRUE(cluster.effects[0].immediate());
   EXPECT_EQ(cluster.effects[0].send().message().lease().heartbeat_seq(), 41);
   EXPECT_EQ(cluster.effects[0].send().message().lease().ttl().seconds(), 10);
+}
+
+TEST(Hello, ACommandNumberWithoutRoomAboveItIsRefused) {
+  Cluster cluster;
+  for (const int64_t seq : {std::numeric_limits<int64_t>::max(), (int64_t{1} << 52) + 1}) {
+    cluster.Hello("a", {.last_command_seq = seq});
+    ASSERT_FALSE(cluster.effects.empty());
+    EXPECT_TRUE(cluster.effects[0].send().message().reject().fatal()) << seq;
+  }
+  EXPECT_FALSE(cluster.state.durable.nodes.contains("a"));
 }
 
 TEST(Lease, NothingIsGivenAwayBeforeItsEndAndTheSkew) {
