@@ -12,7 +12,8 @@ std::tuple<int, absl::Time, JobUid> QueueKey(const v1::Job& job) {
 }
 
 bool IsQueued(const v1::Job& job) {
-  return !IsTerminal(job.phase()) && LiveAttempt(job) == nullptr;
+  return !IsTerminal(job.phase()) && job.phase() != v1::JOB_PHASE_PAUSED &&
+         LiveAttempt(job) == nullptr;
 }
 
 void Unindex(Index& index, const v1::Job& job) {
@@ -27,6 +28,7 @@ void Unindex(Index& index, const v1::Job& job) {
   }
   index.queue.erase(QueueKey(job));
   index.unfinished.erase(job.uid());
+  index.ending.erase(job.uid());
   const auto name = index.names.find({job.metadata().namespace_(), job.metadata().name()});
   if (name != index.names.end() && name->second == job.uid()) index.names.erase(name);
 }
@@ -36,6 +38,9 @@ void Reindex(Index& index, const v1::Job& job) {
   if (const v1::Attempt* attempt = LiveAttempt(job)) {
     for (const v1::RankState& rank : attempt->ranks()) {
       index.device_owner[rank.node()][rank.device()] = job.uid();
+    }
+    if (attempt->yields() || attempt->state() == v1::ATTEMPT_STATE_STOPPING) {
+      index.ending.insert(job.uid());
     }
   }
   if (IsTerminal(job.phase())) return;

@@ -1,11 +1,23 @@
 #include "coordinator/core/requests.h"
 
 #include "absl/status/status.h"
+#include "coordinator/core/jobs/pause.h"
+#include "coordinator/core/nodes/cordon.h"
 
 namespace mega::core {
 
 void OnRequest(Draft& draft, const v1::CoreRequest& request) {
   switch (request.kind_case()) {
+    case v1::CoreRequest::kPauseJob:
+      return PauseJob(draft, request);
+    case v1::CoreRequest::kResumeJob:
+      return ResumeJob(draft, request);
+    case v1::CoreRequest::kCordonNode:
+      return CordonNode(draft, request);
+    case v1::CoreRequest::kUncordonNode:
+      return UncordonNode(draft, request);
+    case v1::CoreRequest::kDrainNode:
+      return DrainNode(draft, request);
     default:
       return draft.ReplyError(request.call(), static_cast<int>(absl::StatusCode::kUnimplemented),
                               "NOT_IMPLEMENTED", "this coordinator cannot do that yet");

@@ -53,8 +53,9 @@ bool IsSchedulable(const State& state, const NodeId& id) {
   const auto node = state.durable.nodes.find(id);
   const auto live = state.live.nodes.find(id);
   if (node == state.durable.nodes.end() || live == state.live.nodes.end()) return false;
-  return node->second.state() == v1::NODE_STATE_READY && live->second.session() != 0 &&
-         !live->second.suspect() && live->second.unwanted().empty() &&
+  return node->second.state() == v1::NODE_STATE_READY && !node->second.cordoned() &&
+         live->second.session() != 0 && !live->second.suspect() &&
+         live->second.unwanted().empty() &&
          absl::Nanoseconds(live->second.quiet_until_ns()) <= state.live.clock;
 }
 

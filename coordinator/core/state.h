@@ -40,6 +40,7 @@ struct Index {
       names;  // (namespace, name) of unfinished jobs
   std::map<std::string, JobUid> request_ids;
   std::set<JobUid> unfinished;
+  std::set<JobUid> ending;  // their live attempt saves before it yields, or is stopping
   // Who is next: recovering jobs first, then by submission. Jobs without a live attempt only.
   std::set<std::tuple<int, absl::Time, JobUid>> queue;
   friend bool operator==(const Index&, const Index&) = default;

@@ -28,6 +28,7 @@ std::string WaitingFor(const State& state, const JobUid& uid) {
   const v1::Job& job = state.durable.jobs.at(uid);
   if (IsTerminal(job.phase())) return "";
   if (const v1::Attempt* attempt = LiveAttempt(job)) return WaitingForRanks(state, *attempt);
+  if (job.phase() == v1::JOB_PHASE_PAUSED) return "somebody who resumes it";
   if (state.index.queue.empty()) return "";
   const JobUid& head = std::get<JobUid>(*state.index.queue.begin());
   if (head != uid) return fmt::format("job {}, which is before it in the queue", head);

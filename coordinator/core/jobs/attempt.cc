@@ -60,7 +60,9 @@ void DropCommands(Draft& draft, const v1::Job& job, const NodeId& node) {
     };
     return (command.has_start_ranks() && same(command.start_ranks())) ||
            (command.has_connect_ranks() && same(command.connect_ranks())) ||
-           (command.has_stop_ranks() && same(command.stop_ranks()));
+           (command.has_stop_ranks() && same(command.stop_ranks())) ||
+           (command.has_save_checkpoint() && same(command.save_checkpoint())) ||
+           (command.has_run_preflight() && same(command.run_preflight()));
   };
   std::vector<CommandKey> dropped;
   const auto& commands = draft.state().durable.commands;
@@ -138,6 +140,8 @@ void StartAttempt(Draft& draft, v1::Job& job, v1::Plan plan) {
   live.set_ask_revision(0);
   live.set_refused_revision(0);
   live.set_stop_sent_ns(0);
+  live.set_yield_step(0);
+  live.set_save_until_ns(0);
   job.set_phase(v1::JOB_PHASE_STARTING);
   job.set_reason(
       fmt::format("starting {} ranks on {} nodes", attempt.ranks_size(), commands.size()));

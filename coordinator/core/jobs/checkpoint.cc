@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/jobs/manifest.h"
+#include "coordinator/core/jobs/yield.h"
 #include "fmt/core.h"
 #include "google/protobuf/util/json_util.h"
 
@@ -99,6 +100,7 @@ void Commit(Draft& draft, v1::Job& job, v1::Manifest manifest) {
                   {"directory", manifest.directory()}});
   SendCommitted(draft, job, manifest, NodesOf(*job.attempts().rbegin()));
   DeleteOld(draft, job);
+  YieldIfSaved(draft, job, manifest.step());
 }
 
 }  // namespace

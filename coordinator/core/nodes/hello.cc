@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/nodes/cordon.h"
 #include "coordinator/core/nodes/liveness.h"
 #include "fmt/core.h"
 
@@ -150,6 +151,7 @@ void StopUnwanted(Draft& draft, const NodeId& id, const v1::Hello& hello) {
 void Register(Draft& draft, const NodeId& id, const v1::Hello& hello) {
   const v1::Node* known = draft.FindNode(id);
   v1::Node node = hello.node();
+  KeepOwn(known, node);
   node.set_state(v1::NODE_STATE_READY);
   node.set_devices_in_use(0);
   node.clear_last_heartbeat();

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/jobs/yield.h"
 #include "fmt/core.h"
 
 namespace mega::core {
@@ -103,10 +104,13 @@ void OnTick(Draft& draft) {
     draft.EditMeta().set_lease_ns(absl::ToInt64Nanoseconds(draft.options().lease));
   }
   for (const auto& [id, node] : draft.state().durable.nodes) CheckNode(draft, id, node, last_tick);
-  for (const JobUid& uid : draft.state().index.unfinished) {
+  for (const JobUid& uid : draft.state().index.ending) {
     const v1::Job& job = *draft.FindJob(uid);
-    const v1::Attempt* attempt = LiveAttempt(job);
-    if (attempt && attempt->state() == v1::ATTEMPT_STATE_STOPPING) CheckStopping(draft, job);
+    if (IsSaving(*job.attempts().rbegin())) {
+      CheckSaving(draft, uid);
+    } else {
+      CheckStopping(draft, job);
+    }
   }
 }
 

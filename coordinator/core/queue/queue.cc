@@ -68,7 +68,10 @@ void Schedule(Draft& draft) {
 
 void OnPlanMade(Draft& draft, const v1::CorePlanMade& made) {
   const v1::Job* found = draft.FindJob(made.job_uid());
-  if (found == nullptr || IsTerminal(found->phase()) || LiveAttempt(*found) != nullptr) return;
+  if (found == nullptr || IsTerminal(found->phase()) || LiveAttempt(*found) != nullptr ||
+      found->phase() == v1::JOB_PHASE_PAUSED) {
+    return;
+  }
   v1::JobLive& live = draft.LiveJob(made.job_uid());
   if (live.ask_revision() == 0 || live.ask_revision() != made.revision()) return;
   live.set_ask_revision(0);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "coordinator/core/jobs/phase.h"
+#include "coordinator/core/jobs/yield.h"
 #include "fmt/core.h"
 
 namespace mega::core {
@@ -26,7 +27,7 @@ void CountProgress(v1::Job& job, const v1::Attempt& attempt) {
   if (attempt.last_step() > job.progress_step()) {
     job.set_progress_step(attempt.last_step());
     job.set_cycles_without_progress(0);
-  } else {
+  } else if (!attempt.yields()) {
     job.set_cycles_without_progress(job.cycles_without_progress() + 1);
   }
 }
@@ -61,6 +62,7 @@ void AfterAttempt(Draft& draft, v1::Job& job) {
                   fmt::format("rank {} asked not to be started again: {}", rank->rank(),
                               DescribeExit(rank->exit())));
   }
+  if (attempt.yields()) return AfterYield(draft, job);
   // Unset means the spec came without defaults (a test, an old record); retrying is the gentler
   // way.
   const int64_t cycles = rules.has_no_progress_cycles() ? rules.no_progress_cycles() : 3;

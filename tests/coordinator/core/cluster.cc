@@ -159,6 +159,15 @@ int64_t Cluster::Cancel(const JobUid& uid) {
   return call;
 }
 
+v1::ReplyCall Cluster::Ask(v1::CoreRequest request) {
+  const int64_t call = next_call_++;
+  v1::CoreEvent event;
+  *event.mutable_request() = std::move(request);
+  event.mutable_request()->set_call(call);
+  Feed(std::move(event));
+  return replies.at(call);
+}
+
 void Cluster::AnswerPlan(const v1::AskPlan& ask) {
   v1::CoreEvent event;
   v1::CorePlanMade& made = *event.mutable_plan_made();

@@ -50,6 +50,7 @@ class Cluster {
       const std::string& name, int64_t ranks,
       const std::function<void(v1::CoreSubmit&)>& edit = [](v1::CoreSubmit&) {});
   int64_t Cancel(const JobUid& uid);
+  v1::ReplyCall Ask(v1::CoreRequest request);
   void AnswerPlan(const v1::AskPlan& ask);
 
   const v1::Job& job(const JobUid& uid) const { return state.durable.jobs.at(uid); }
