@@ -2,28 +2,20 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/message_size.h"
+#include "coordinator/core/jobs/cover.h"
 
 namespace mega::core {
 namespace {
 
-constexpr int kDimensions = 16;
-
-// Elements of a shape; nullopt when an extent is negative or the product does not fit.
-template <typename Shape>
-std::optional<int64_t> Count(const Shape& shape) {
-  int64_t count = 1;
-  for (const int64_t extent : shape) {
-    if (extent < 0 || __builtin_mul_overflow(count, extent, &count)) return std::nullopt;
-  }
-  return count;
-}
+// Half a message: a StartRanks carries it beside the plan and the spec.
+constexpr size_t kMostManifestBytes = kMostMessageBytes / 2;
 
 bool IsPlainFileName(std::string_view name) {
   if (name.empty() || name.front() == '/' || name.find('\0') != name.npos) return false;
@@ -39,66 +31,6 @@ bool IsPlainFileName(std::string_view name) {
 template <typename Shape>
 std::string Text(const Shape& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
-}
-
-absl::Status CheckInside(const v1::TensorSlice& slice, const v1::TensorInfo& tensor) {
-  const int dims = tensor.global_shape_size();
-  bool is_inside = slice.offset_size() == dims && slice.shape_size() == dims;
-  for (int d = 0; is_inside && d < dims; ++d) {
-    // Written so that no sum can overflow.
-    is_inside = slice.offset(d) >= 0 && slice.shape(d) >= 0 &&
-                slice.shape(d) <= tensor.global_shape(d) &&
-                slice.offset(d) <= tensor.global_shape(d) - slice.shape(d);
-  }
-  if (is_inside) return absl::OkStatus();
-  return InvalidArgument("a slice of '{}' at {} of shape {} is not inside {}", slice.tensor(),
-                         Text(slice.offset()), Text(slice.shape()), Text(tensor.global_shape()));
-}
-
-bool Overlap(const v1::TensorSlice& a, const v1::TensorSlice& b) {
-  for (int d = 0; d < a.offset_size(); ++d) {
-    if (a.offset(d) + a.shape(d) <= b.offset(d) || b.offset(d) + b.shape(d) <= a.offset(d)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// Exactly once: the slices are inside and disjoint, and their sizes add up. Swept along the first
-// dimension, so that only slices that share rows are compared.
-absl::Status CheckCover(const v1::TensorInfo& tensor, std::vector<const v1::TensorSlice*> slices) {
-  const std::optional<int64_t> size = Count(tensor.global_shape());
-  if (!size || tensor.global_shape_size() > kDimensions) {
-    return InvalidArgument("tensor '{}' has an impossible shape", tensor.name());
-  }
-  int64_t covered = 0;
-  for (const v1::TensorSlice* slice : slices) {
-    MEGA_RETURN_IF_ERROR(CheckInside(*slice, tensor));
-    if (__builtin_add_overflow(covered, *Count(slice->shape()), &covered) || covered > *size) {
-      return InvalidArgument("the slices of '{}' cover more than its {} elements", tensor.name(),
-                             *size);
-    }
-  }
-  if (covered != *size) {
-    return InvalidArgument("the slices of '{}' cover {} of its {} elements", tensor.name(), covered,
-                           *size);
-  }
-  std::erase_if(slices, [](const v1::TensorSlice* s) { return *Count(s->shape()) == 0; });
-  if (tensor.global_shape().empty()) return absl::OkStatus();  // a scalar: the sizes say it all
-  std::ranges::sort(slices, {}, [](const v1::TensorSlice* s) { return s->offset(0); });
-  std::vector<const v1::TensorSlice*> open;
-  for (const v1::TensorSlice* slice : slices) {
-    std::erase_if(open, [&](const v1::TensorSlice* o) {
-      return o->offset(0) + o->shape(0) <= slice->offset(0);
-    });
-    for (const v1::TensorSlice* other : open) {
-      if (!Overlap(*slice, *other)) continue;
-      return InvalidArgument("two slices of '{}', at {} and {}, overlap", tensor.name(),
-                             Text(other->offset()), Text(slice->offset()));
-    }
-    open.push_back(slice);
-  }
-  return absl::OkStatus();
 }
 
 // What the parts say, put together and checked one against another.
@@ -191,6 +123,12 @@ absl::StatusOr<v1::Manifest> AssembleManifest(const std::vector<const v1::Checkp
   manifest.set_epoch(first.epoch());
   manifest.set_step(first.step());
   *manifest.mutable_state() = first.state();
+  if (const size_t bytes = manifest.ByteSizeLong(); bytes > kMostManifestBytes) {
+    return InvalidArgument(
+        "its manifest of {} slices and {} tensors has {} bytes, and at most {} fit a message to a "
+        "worker; use fewer shards a tensor",
+        manifest.slices_size(), manifest.tensors_size(), bytes, kMostManifestBytes);
+  }
   return manifest;
 }
 

@@ -11,7 +11,7 @@ namespace mega::core {
 // `parts` are those of every rank, by rank, of one attempt and step. The manifest's own fields (job
 // name, create time, spec) are the caller's. INVALID_ARGUMENT when the parts disagree, or when
 // their slices do not cover every tensor exactly once. Parts come from outside: nothing in them is
-// trusted, and the time is O(n log n) for slices cut along one dimension.
+// trusted, and the time is O(n log n). The whole must fit a message to a worker.
 absl::StatusOr<v1::Manifest> AssembleManifest(const std::vector<const v1::CheckpointPart*>& parts);
 
 }  // namespace mega::core

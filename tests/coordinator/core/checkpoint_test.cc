@@ -1,5 +1,12 @@
 // A checkpoint exists when all of it does.
 #include "coordinator/core/jobs/manifest.h"
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+#include "absl/time/clock.h"
+#include "base/message_size.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/core/cluster.h"
@@ -145,6 +152,62 @@ TEST(Manifest, AcceptsEveryTilingAndNothingElse) {
   EXPECT_THAT(Error(outside), HasSubstr("not inside"));
 }
 
+// Cuts a box at random until all pieces are small.
+void CutUp(v1::CheckpointPart& part, int64_t row, int64_t column, int64_t rows, int64_t columns,
+           std::mt19937& random) {
+  const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
+  if (rows * columns < 3 || below(8) == 0) return AddSlice(part, row, column, rows, columns);
+  if (rows > 1 && (columns == 1 || below(2) == 0)) {
+    const int64_t cut = 1 + below(rows - 1);
+    CutUp(part, row, column, cut, columns, random);
+    return CutUp(part, row + cut, column, rows - cut, columns, random);
+  }
+  const int64_t cut = 1 + below(columns - 1);
+  CutUp(part, row, column, rows, cut, random);
+  CutUp(part, row, column + cut, rows, columns - cut, random);
+}
+
+TEST(Manifest, JudgesRandomTilingsAsCountingEveryElementDoes) {
+  std::mt19937 random(1);
+  int64_t wrong = 0;
+  for (int i = 0; i < 2000; ++i) {
+    v1::CheckpointPart part = Whole();
+    CutUp(part, 0, 0, 4, 6, random);
+    if (i % 2 == 1) {  // move some slices; the sizes still add up
+      for (v1::TensorSlice& slice : *part.mutable_slices()) {
+        if (random() % 4 != 0) continue;
+        slice.set_offset(0, static_cast<int64_t>(random() % (5 - slice.shape(0))));
+        slice.set_offset(1, static_cast<int64_t>(random() % (7 - slice.shape(1))));
+      }
+    }
+    std::array<int, 24> held{};
+    for (const v1::TensorSlice& slice : part.slices()) {
+      for (int64_t r = 0; r < slice.shape(0); ++r) {
+        for (int64_t c = 0; c < slice.shape(1); ++c) {
+          ++held[(slice.offset(0) + r) * 6 + slice.offset(1) + c];
+        }
+      }
+    }
+    const bool is_whole = std::ranges::all_of(held, [](int n) { return n == 1; });
+    wrong += is_whole ? 0 : 1;
+    EXPECT_EQ(Error(part).empty(), is_whole) << part.ShortDebugString();
+  }
+  EXPECT_GT(wrong, 500);
+}
+
+// On the coordinator's one thread: columns that all share their rows once took minutes.
+TEST(Manifest, ManySlicesThatShareRowsAreJudgedAtOnce) {
+  constexpr int64_t kColumns = 200'000;
+  v1::CheckpointPart part = Whole();
+  part.mutable_tensors(0)->set_global_shape(1, kColumns);
+  for (int64_t column = 0; column < kColumns; ++column) AddSlice(part, 0, column, 4, 1);
+  const absl::Time start = absl::Now();
+  EXPECT_EQ(Error(part), "");
+  part.mutable_slices(0)->set_offset(1, 1);
+  EXPECT_THAT(Error(part), HasSubstr("overlap"));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(20));
+}
+
 TEST(Manifest, TrustsNoNumberAndNoName) {
   v1::CheckpointPart huge = Whole();
   huge.mutable_tensors(0)->set_global_shape(0, INT64_MAX);
@@ -175,6 +238,13 @@ TEST(Manifest, TrustsNoNumberAndNoName) {
   AddSlice(elsewhere, 0, 0, 4, 6);
   elsewhere.mutable_slices(0)->set_file("other");
   EXPECT_THAT(Error(elsewhere), HasSubstr("did not write"));
+}
+
+TEST(Manifest, OneThatFitsNoMessageIsRefused) {
+  v1::CheckpointPart part = Whole();
+  AddSlice(part, 0, 0, 4, 6);
+  part.set_directory("/" + std::string(kMostMessageBytes / 2, 'd'));
+  EXPECT_THAT(Error(part), HasSubstr("fit a message"));
 }
 
 TEST(Manifest, AScalarAndADisagreement) {
