@@ -16,6 +16,8 @@ using std::chrono::steady_clock;
 constexpr auto kCancelFor = milliseconds(100);
 constexpr auto kDisconnectFor = milliseconds(1000);
 constexpr auto kFarewellFor = milliseconds(500);
+// Sums of timeouts stay far from the end of the clock.
+constexpr absl::Duration kLongestTimeout = absl::Hours(24 * 30);
 
 }  // namespace
 
@@ -23,8 +25,8 @@ CollectiveQueue::CollectiveQueue(Group group, Link& link, absl::Duration timeout
                                  std::shared_ptr<std::atomic<int>> waiters)
     : group_(std::move(group)),
       link_(link),
-      timeout_(std::min(timeout, absl::Hours(24 * 365))),
       waiters_(std::move(waiters)),
+      timeout_(std::min(timeout, kLongestTimeout)),
       sent_to_(group_.size(), 0),
       received_from_(group_.size(), 0),
       aborts_in_(group_.size()),
@@ -51,9 +53,9 @@ Work CollectiveQueue::Issue(const OperationSpec& spec) {
     sequence = sequence_.load(std::memory_order_relaxed) + 1;
     sequence_.store(sequence, std::memory_order_relaxed);
   }
-  auto state = std::make_shared<Work::State>(
-      fmt::format("{}: {}", group_.name, NameOf(spec.kind)), sequence,
-      steady_clock::now() + absl::ToChronoNanoseconds(timeout_), waiters_);
+  latest_ = std::max(latest_, steady_clock::now()) + absl::ToChronoNanoseconds(timeout_);
+  auto state = std::make_shared<Work::State>(fmt::format("{}: {}", group_.name, NameOf(spec.kind)),
+                                             sequence, timeout_, latest_, waiters_);
   if (!failed_.ok()) {
     state->Finish(failed_);
   } else {
@@ -61,6 +63,11 @@ Work CollectiveQueue::Issue(const OperationSpec& spec) {
     posted_.store(true, std::memory_order_release);
   }
   return Work(std::move(state));
+}
+
+void CollectiveQueue::SetTimeout(absl::Duration timeout) {
+  MutexLock lock(mu_);
+  timeout_ = std::min(timeout, kLongestTimeout);
 }
 
 void CollectiveQueue::Abort(absl::Status why) {
@@ -175,7 +182,7 @@ void CollectiveQueue::CheckDeadlines(bool moved) {
   }
   for (const Operations* operations : {&queue_, &pairs_}) {
     if (operations->empty() || now < operations->front()->state().deadline()) continue;
-    const Operation& operation = *operations->front();
+    Operation& operation = *operations->front();
     std::vector<int64_t> missing = operation.AwaitedRanks(/*headers=*/true);
     const bool entered = missing.empty();
     if (entered) missing = operation.AwaitedRanks(/*headers=*/false);
@@ -183,7 +190,7 @@ void CollectiveQueue::CheckDeadlines(bool moved) {
         absl::DeadlineExceededError(fmt::format(
             "{}: {}: {} within {}: {}; look at the stack and the log of that rank", group_.name,
             operation.Describe(), entered ? "did not end" : "was not entered by every rank",
-            absl::FormatDuration(timeout_),
+            absl::FormatDuration(operation.state().timeout()),
             entered ? "waiting for data of " + NameRanks(missing)
                     : "missing " + NameRanks(missing))),
         /*tell_peers=*/true);

@@ -26,6 +26,8 @@ class CollectiveQueue : public ProgressLoop::Task {
 
   // From the rank's thread. The Work of a failed communicator has ended at once.
   Work Issue(const OperationSpec& spec) MEGA_EXCLUDES(mu_);
+  // Of operations issued from now on.
+  void SetTimeout(absl::Duration timeout) MEGA_EXCLUDES(mu_);
   // From any thread.
   void Abort(absl::Status why) MEGA_EXCLUDES(mu_);
   int64_t sequence() const { return sequence_.load(std::memory_order_relaxed); }
@@ -56,12 +58,14 @@ class CollectiveQueue : public ProgressLoop::Task {
 
   const Group group_;
   Link& link_;
-  const absl::Duration timeout_;
   const std::shared_ptr<std::atomic<int>> waiters_;
   std::atomic<int64_t> sequence_{0}, bytes_sent_{0};
   std::atomic<bool> posted_{false};  // issued_ or abort_ has news
 
   Mutex mu_;
+  absl::Duration timeout_ MEGA_GUARDED_BY(mu_);
+  // When the newest operation ends if it and all before it take all the time they may.
+  std::chrono::steady_clock::time_point latest_ MEGA_GUARDED_BY(mu_);
   absl::Status failed_ MEGA_GUARDED_BY(mu_);  // not OK: every later operation ends with it
   absl::Status abort_ MEGA_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<Operation>> issued_ MEGA_GUARDED_BY(mu_);

@@ -1,11 +1,11 @@
 // Collectives of one group of ranks, one interface over several transports.
 // Always true: a collective is entered by all ranks of its group, in the same order. Every one has
-// a sequence number (from 1, per communicator) and a deadline; passing it, a dead peer or Abort()
-// turns it and all later ones into an error that names the group, the sequence number, the
-// operation and the ranks that did not arrive. Reductions add in rank order of the group, so
-// results are bitwise equal on all ranks and from run to run. One thread issues operations; Work
-// may be waited for by the same thread. Progress is made by a thread of the transport's own, so
-// work moves on while the rank computes.
+// a sequence number (from 1, per communicator) and a deadline, counted from when the one before it
+// has ended; passing it, a dead peer or Abort() turns it and all later ones into an error that
+// names the group, the sequence number, the operation and the ranks that did not arrive. Reductions
+// add in rank order of the group, so results are bitwise equal on all ranks and from run to run.
+// One thread issues operations; Work may be waited for by the same thread. Progress is made by a
+// thread of the transport's own, so work moves on while the rank computes.
 #pragma once
 
 #include <cstdint>
@@ -55,6 +55,8 @@ class Communicator {
   virtual Work Recv(TensorView out, int from, Stream& stream) = 0;
   virtual Work Barrier(Stream& stream) = 0;
 
+  // Deadline of operations issued from now on.
+  virtual void set_timeout(absl::Duration timeout) = 0;
   // Ends every pending and future operation with `why`, also on the peers (as far as they can be
   // reached). Thread-safe, idempotent.
   virtual void Abort(absl::Status why) = 0;
@@ -67,7 +69,7 @@ class Communicator {
 struct CommunicatorOptions {
   std::string name;                            // "dp": part of every error
   std::vector<int64_t> ranks;                  // world ranks of the group, in order
-  absl::Duration timeout = absl::Seconds(60);  // deadline of one operation
+  absl::Duration timeout = absl::Seconds(60);  // of one operation, from its start
 };
 
 }  // namespace mega::distributed

@@ -26,6 +26,7 @@ class LinkCommunicator : public Communicator {
   Work Send(TensorView in, int to, Stream& stream) override;
   Work Recv(TensorView out, int from, Stream& stream) override;
   Work Barrier(Stream& stream) override;
+  void set_timeout(absl::Duration timeout) override { queue_.SetTimeout(timeout); }
   void Abort(absl::Status why) override;
   int64_t sequence() const override { return queue_.sequence(); }
   int64_t bytes_sent() const override { return queue_.bytes_sent(); }

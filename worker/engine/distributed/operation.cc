@@ -45,6 +45,7 @@ Operation::Operation(const Group& group, Link& link, const OperationSpec& spec, 
 }
 
 void Operation::Start(Scratch& scratch) {
+  state_->Start();
   scratch_ = &scratch;
   const size_t payload = inline_ ? header_.bytes : 0;
   header_out_.resize(sizeof(header_) + payload);

@@ -7,7 +7,7 @@ namespace {
 
 // Short operations end while we still yield; a sleeping wait costs a wake-up.
 constexpr auto kYieldFor = std::chrono::microseconds(50);
-// The loop ends an operation at its deadline; past that and this, the loop itself is stuck.
+// The loop ends every operation at its deadline; past the latest of them and this, it is stuck.
 constexpr auto kGrace = std::chrono::seconds(10);
 
 }  // namespace
@@ -29,7 +29,7 @@ absl::Status Work::State::Wait() {
   while (!done() && std::chrono::steady_clock::now() < start + kYieldFor) sched_yield();
   MutexLock lock(mu_);
   while (!done()) {
-    if (!finished_.WaitUntil(mu_, deadline_ + kGrace) && !done())
+    if (!finished_.WaitUntil(mu_, latest_ + kGrace) && !done())
       return absl::DeadlineExceededError(fmt::format(
           "{} #{}: the progress thread did not end it at its deadline", name_, sequence_));
   }

@@ -44,6 +44,42 @@ TEST_P(CollectiveErrors, TheDeadlineNamesTheRanksThatDidNotArrive) {
       absl::Milliseconds(300));
 }
 
+void Until(steady_clock::time_point time) {
+  while (steady_clock::now() < time) std::this_thread::yield();
+}
+
+// Case: eight buckets queued on a slow network, the last one's time over before it could begin.
+TEST_P(CollectiveErrors, TheDeadlineOfAnOperationCountsFromItsStart) {
+  RunRanks(
+      GetParam(), 2,
+      [&](Communicator& data) {
+        Stream stream;
+        ASSERT_TRUE(data.Barrier(stream).Wait().ok());
+        const auto start = steady_clock::now();
+        std::vector<float> a(10), b(10);
+        if (data.rank() == 1) Until(start + std::chrono::milliseconds(1300));
+        Work first = data.AllReduce(ViewOf(a), ReduceOp::kSum, stream);
+        if (data.rank() == 1) Until(start + std::chrono::milliseconds(2600));
+        Work second = data.AllReduce(ViewOf(b), ReduceOp::kSum, stream);
+        EXPECT_EQ(first.Wait(), absl::OkStatus());
+        EXPECT_EQ(second.Wait(), absl::OkStatus());
+      },
+      absl::Seconds(2));
+}
+
+TEST_P(CollectiveErrors, AnOperationMayBeGivenMoreTimeThanTheOthers) {
+  RunRanks(
+      GetParam(), 2,
+      [&](Communicator& data) {
+        Stream stream;
+        ASSERT_TRUE(data.Barrier(stream).Wait().ok());
+        data.set_timeout(absl::Seconds(60));
+        if (data.rank() == 1) Until(steady_clock::now() + std::chrono::milliseconds(900));
+        EXPECT_EQ(data.Barrier(stream).Wait(), absl::OkStatus());
+      },
+      absl::Milliseconds(500));
+}
+
 TEST_P(CollectiveErrors, RanksThatEnterDifferentOperationsAreBothNamed) {
   RunRanks(GetParam(), 3, [&](Communicator& data) {
     Stream stream;
