@@ -1,6 +1,7 @@
 // Which sample stands in which row of which micro-batch: the rule that makes the data of a step the
 // same for every number of replicas. gbs samples a step are dealt in blocks of one micro-batch for
-// every replica; rows past gbs are absent (tokens 0, every label masked).
+// every replica; rows past gbs are absent (tokens 0, every label masked). Where a step's
+// samples begin is the trainer state's consumed_samples: gbs may change between two runs.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,6 @@ constexpr int64_t MicroBatchesPerStep(int64_t global_batch_size, int64_t micro_b
 constexpr int64_t GlobalRow(int64_t micro_batch, int64_t dp_rank, int64_t row, int64_t dp_size,
                             int64_t micro_batch_size) {
   return (micro_batch * dp_size + dp_rank) * micro_batch_size + row;
-}
-
-// First sample of a step counted from 1, which is also the number of samples consumed before it.
-constexpr int64_t FirstSample(int64_t step, int64_t global_batch_size) {
-  return (step - 1) * global_batch_size;
 }
 
 }  // namespace mega::datasets

@@ -9,17 +9,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
 #include "coordinator/planner/layout/rank_mesh.h"
 #include "coordinator/planner/model/model_spec.h"
 #include "worker/engine/distributed/grad_buffer.h"
-#include "worker/engine/distributed/groups.h"
 #include "worker/engine/distributed/rank_context.h"
-#include "worker/engine/distributed/ucx.h"
 #include "worker/engine/main/batch_feed.h"
 #include "worker/engine/main/checkpointer.h"
+#include "worker/engine/main/network.h"
+#include "worker/engine/main/progress.h"
 #include "worker/engine/main/restore.h"
 #include "worker/engine/models/decoder.h"
 #include "worker/engine/optimizer/adamw.h"
@@ -32,47 +33,7 @@ namespace {
 
 using profiler::Phase;
 
-constexpr absl::Duration kRendezvousTimeout = absl::Seconds(60);
 constexpr absl::Duration kCommitTimeout = absl::Seconds(60);
-
-void SendProgress(TrainerLink& link, std::string_view phase, int64_t step) {
-  v1::EngineMessage message;
-  message.mutable_progress()->set_phase(std::string(phase));
-  message.mutable_progress()->set_step(step);
-  link.Send(std::move(message));
-}
-
-// Publishes this rank's address, waits for its peers', builds the groups.
-class Network {
- public:
-  static absl::StatusOr<std::unique_ptr<Network>> Connect(const v1::StartTraining& start,
-                                                          const planner::RankMesh& mesh,
-                                                          TrainerLink& link) {
-    auto network = std::make_unique<Network>();
-    v1::EngineMessage ready;
-    *ready.mutable_ready()->mutable_rank() = start.rank();
-    if (mesh.world_size() > 1) {
-      MEGA_ASSIGN_OR_RETURN(network->transport_, distributed::UcxTransport::Create(start.rank()));
-      ready.mutable_ready()->set_address(network->transport_->address());
-    }
-    link.Send(std::move(ready));
-    // Alone too: the coordinator connects an attempt when all its ranks are ready.
-    MEGA_ASSIGN_OR_RETURN(const v1::Connect connect, link.WaitForConnect(kRendezvousTimeout));
-    if (network->transport_) {
-      MEGA_RETURN_IF_ERROR(network->transport_->Connect(connect.addresses()));
-    }
-    MEGA_ASSIGN_OR_RETURN(
-        network->groups_,
-        distributed::MakeGroups(mesh, start.rank().rank(), network->transport_.get(),
-                                FromProto(start.spec().health().hang().collective_timeout())));
-    return network;
-  }
-  distributed::Groups& groups() { return groups_; }
-
- private:
-  std::unique_ptr<distributed::UcxTransport> transport_;  // outlives the communicators
-  distributed::Groups groups_;
-};
 
 // Sum over all ranks, in double.
 struct LossTotal {
@@ -113,8 +74,8 @@ class TrainingRank : public Rank {
   planner::Coords coords_;
   double peak_flops_ = 0;
 
-  std::unique_ptr<datasets::SampleSource> train_data_, validation_data_;
-  std::unique_ptr<BatchFeed> train_feed_, validation_feed_;
+  std::optional<datasets::SampleSource> train_data_, validation_data_;
+  std::optional<BatchFeed> feed_;
   std::unique_ptr<Network> network_;
   std::unique_ptr<models::Decoder> model_;
   std::unique_ptr<distributed::GradBuffer> grads_;
@@ -138,21 +99,17 @@ absl::Status TrainingRank::OpenData() {
   coords_ = mesh.CoordsOf(start_.rank().rank());
   const BatchShape shape{.global_batch_size = spec.training().global_batch_size(),
                          .micro_batch_size = start_.plan().layout().micro_batch_size(),
+                         .seq_length = spec.data().seq_length(),
                          .dp_rank = coords_.dp,
                          .dp_size = start_.plan().layout().data_parallel_size()};
-  const int64_t vocab_size = model_spec_.vocab_size;
-  const auto open = [&](datasets::Split split, std::unique_ptr<datasets::SampleSource>& source,
-                        std::unique_ptr<BatchFeed>& feed) -> absl::Status {
-    MEGA_ASSIGN_OR_RETURN(
-        auto opened, datasets::SampleSource::Open(spec.data(), start_.run_directory() + "/data",
-                                                  split, spec.training().seed(), vocab_size));
-    source = std::make_unique<datasets::SampleSource>(std::move(opened));
-    feed = std::make_unique<BatchFeed>(*source, shape, pool_);
-    return absl::OkStatus();
+  MEGA_ASSIGN_OR_RETURN(feed_, BatchFeed::Make(shape, pool_, stream_));
+  const auto open = [&](datasets::Split split) {
+    return datasets::SampleSource::Open(spec.data(), start_.run_directory() + "/data", split,
+                                        spec.training().seed(), model_spec_.vocab_size);
   };
-  MEGA_RETURN_IF_ERROR(open(datasets::Split::kTrain, train_data_, train_feed_));
+  MEGA_ASSIGN_OR_RETURN(train_data_, open(datasets::Split::kTrain));
   if (spec.training().eval_steps() > 0) {
-    MEGA_RETURN_IF_ERROR(open(datasets::Split::kValidation, validation_data_, validation_feed_));
+    MEGA_ASSIGN_OR_RETURN(validation_data_, open(datasets::Split::kValidation));
   }
   MEGA_ASSIGN_OR_RETURN(network_, Network::Connect(start_, mesh, link_));
   return absl::OkStatus();
@@ -207,7 +164,7 @@ absl::Status TrainingRank::TrainStep(int64_t step) {
   std::span<const transformer::MicroBatch> batch;
   {
     const auto time = timer_.In(Phase::kData);
-    MEGA_ASSIGN_OR_RETURN(batch, train_feed_->Read(step));
+    MEGA_ASSIGN_OR_RETURN(batch, feed_->Read(*train_data_, state_.consumed_samples()));
   }
   grads_->Zero(stream_);
   // The unmasked tokens of the whole batch are known only when all ranks have counted; the gradient
@@ -236,8 +193,10 @@ absl::StatusOr<double> TrainingRank::Evaluate() {
   profiler::PhaseTimer apart;  // the executor's own phases would be counted twice
   pipeline_parallel::Executor executor(*model_, start_.plan().schedule(), coords_.pp, nullptr,
                                        apart);
-  for (int64_t i = 1; i <= start_.spec().training().eval_steps(); ++i) {
-    MEGA_ASSIGN_OR_RETURN(const auto batch, validation_feed_->Read(i));
+  const v1::Training& training = start_.spec().training();
+  for (int64_t i = 0; i < training.eval_steps(); ++i) {
+    MEGA_ASSIGN_OR_RETURN(const auto batch,
+                          feed_->Read(*validation_data_, i * training.global_batch_size()));
     MEGA_RETURN_IF_ERROR(executor.RunForwardOnly(batch));
   }
   MEGA_ASSIGN_OR_RETURN(const LossTotal total, ReduceLoss(model_->TakeLoss()));
@@ -291,10 +250,10 @@ absl::Status TrainingRank::Run() {
     const double step_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     state_.set_step(step);
-    state_.set_consumed_samples(step * training.global_batch_size());
+    state_.set_consumed_samples(state_.consumed_samples() + training.global_batch_size());
     state_.set_consumed_tokens(state_.consumed_tokens() + static_cast<int64_t>(step_loss_.tokens));
     const bool is_last = step == steps;
-    if (validation_feed_ &&
+    if (validation_data_ &&
         (is_last || (training.eval_interval() > 0 && step % training.eval_interval() == 0))) {
       MEGA_ASSIGN_OR_RETURN(const double loss, Evaluate());
       state_.set_validation_loss(loss);
