@@ -1,9 +1,8 @@
 // config.json of a Hugging Face folder, llama family, in the older spelling (rope_theta,
 // rope_scaling) and the newer one (rope_parameters).
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "base/read_file.h"
 #include "base/utf8.h"
 #include "coordinator/planner/model/model_spec.h"
 #include "nlohmann/json.hpp"
@@ -14,7 +13,9 @@ using nlohmann::json;
 
 namespace {
 
-constexpr size_t kLongestConfig = 1 << 20;
+constexpr int64_t kLongestConfig = 1 << 20;
+// A model's has three levels. Printing one recurses, and anyone may submit a job.
+constexpr int kDeepestConfig = 16;
 
 bool Set(const json& config, const char* key) {
   return config.contains(key) && !config.at(key).is_null();
@@ -134,19 +135,29 @@ class ConfigReader {
 
 }  // namespace
 
-absl::StatusOr<v1::Model> ReadHfConfig(const std::string& folder) {
-  const std::string file = (std::filesystem::path(folder) / "config.json").string();
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return NotFound("{} cannot be read; give a Hugging Face folder in model.hf", file);
-  std::string text(kLongestConfig + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(in.gcount()));
-  if (text.size() > kLongestConfig)
-    return InvalidArgument("{} is larger than {} bytes; this is no model's config.json", file,
-                           kLongestConfig);
-  const json config = json::parse(text, nullptr, /*allow_exceptions=*/false);
+absl::StatusOr<v1::Model> ParseHfConfig(std::string_view text, const std::string& file) {
+  bool too_deep = false;
+  const auto bounded = [&too_deep](int depth, json::parse_event_t, json&) {
+    too_deep = too_deep || depth > kDeepestConfig;
+    return depth <= kDeepestConfig;  // what lies deeper is not kept
+  };
+  const json config = json::parse(text, bounded, /*allow_exceptions=*/false);
+  if (too_deep)
+    return InvalidArgument("{} is nested more than {} levels deep; this is no model's config.json",
+                           file, kDeepestConfig);
   if (!config.is_object()) return InvalidArgument("{} is not a JSON object", file);
   return ConfigReader(config, file).Read();
+}
+
+absl::StatusOr<v1::Model> ReadHfConfig(const std::string& folder) {
+  const std::string file = (std::filesystem::path(folder) / "config.json").string();
+  const absl::StatusOr<std::string> text = ReadRegularFile(file, kLongestConfig);
+  if (absl::IsInvalidArgument(text.status()))
+    return InvalidArgument("{}; this is no model's config.json",
+                           std::string(text.status().message()));
+  if (!text.ok())
+    return NotFound("{} cannot be read; give a Hugging Face folder in model.hf", file);
+  return ParseHfConfig(*text, file);
 }
 
 absl::Status FillFromHf(v1::Model& model) {

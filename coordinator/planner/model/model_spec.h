@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -43,6 +44,8 @@ absl::Status FillFromHf(v1::Model& model);
 // rope_parameters). Keys that change the numbers and that this release does not honour are refused
 // by name.
 absl::StatusOr<v1::Model> ReadHfConfig(const std::string& folder);
+// The text of one; `file` is its name in errors.
+absl::StatusOr<v1::Model> ParseHfConfig(std::string_view text, const std::string& file);
 
 // Every parameter, in forward order. The one list: the engine builds from it, checkpoints are named
 // by it, the planner counts it. Names:

@@ -7,32 +7,43 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <vector>
+
+#include "base/unique_fd.h"
 
 namespace mega::checkpoint {
 namespace {
 
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
 absl::Status SyncFolder(const std::string& folder) {
-  const Fd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0) return ErrnoStatus(errno, "opening folder " + folder);
+  const UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return ErrnoStatus(errno, "opening folder " + folder);
   if (fsync(fd.get()) != 0) return ErrnoStatus(errno, "syncing folder " + folder);
   return absl::OkStatus();
 }
 
 }  // namespace
+
+absl::Status MakeFolderDurably(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<fs::path> missing;  // the innermost first
+  fs::path at = fs::absolute(folder, error).lexically_normal();
+  if (!at.has_filename()) at = at.parent_path();  // it ended with a slash
+  const fs::path innermost = at;
+  for (; !fs::exists(at, error) && at.has_relative_path(); at = at.parent_path()) {
+    missing.push_back(at);
+  }
+  for (auto each = missing.rbegin(); each != missing.rend(); ++each) {
+    if (mkdir(each->c_str(), 0777) != 0 && errno != EEXIST) {
+      return ErrnoStatus(errno, "creating folder " + each->string());
+    }
+    MEGA_RETURN_IF_ERROR(SyncFolder(each->parent_path().string()));
+  }
+  if (!fs::is_directory(innermost, error)) {
+    return FailedPrecondition("{} is not a folder; move it away or choose another", folder);
+  }
+  return absl::OkStatus();
+}
 
 std::string TemporaryName(const std::string& path) { return path + ".tmp"; }
 
@@ -46,8 +57,8 @@ absl::Status RenameInto(const std::string& path) {
 
 absl::Status WriteFileDurably(const std::string& path, std::string_view bytes) {
   const std::string temporary = TemporaryName(path);
-  const Fd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (fd.get() < 0) return ErrnoStatus(errno, "creating " + temporary);
+  const UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd) return ErrnoStatus(errno, "creating " + temporary);
   while (!bytes.empty()) {
     const ssize_t written = write(fd.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -64,29 +75,6 @@ absl::Status WriteFileDurably(const std::string& path, std::string_view bytes) {
     return status;
   }
   return RenameInto(path);
-}
-
-absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes) {
-  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0) return ErrnoStatus(errno, "opening " + path);
-  struct stat info {};
-  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "reading the size of " + path);
-  if (!S_ISREG(info.st_mode)) return InvalidArgument("{} is not a regular file", path);
-  if (info.st_size > max_bytes) {
-    return InvalidArgument("{} has {} bytes, more than the {} such a file may have", path,
-                           info.st_size, max_bytes);
-  }
-  std::string bytes(static_cast<size_t>(info.st_size), '\0');
-  size_t filled = 0;
-  while (filled < bytes.size()) {
-    const ssize_t got = read(fd.get(), bytes.data() + filled, bytes.size() - filled);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ErrnoStatus(errno, "reading " + path);
-    if (got == 0) break;
-    filled += static_cast<size_t>(got);
-  }
-  bytes.resize(filled);
-  return bytes;
 }
 
 }  // namespace mega::checkpoint

@@ -8,12 +8,12 @@
 
 namespace mega::checkpoint {
 
+// The folder and those above it that are missing; all of them are still there after a power loss.
+absl::Status MakeFolderDurably(const std::string& folder);
 // The name a file has until RenameInto.
 std::string TemporaryName(const std::string& path);
 // Renames TemporaryName(path) to path and syncs the folder.
 absl::Status RenameInto(const std::string& path);
 absl::Status WriteFileDurably(const std::string& path, std::string_view bytes);
-// At most max_bytes, else INVALID_ARGUMENT. NOT_FOUND when there is no such file.
-absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes);
 
 }  // namespace mega::checkpoint

@@ -1,32 +1,15 @@
 #include "worker/engine/checkpoint/hf_folder.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "worker/engine/checkpoint/durable_file.h"
+#include "base/read_file.h"
+#include "worker/engine/checkpoint/hf_index.h"
 
 namespace mega::checkpoint {
 namespace {
 
 constexpr char kSingle[] = "model.safetensors";
 constexpr char kIndex[] = "model.safetensors.index.json";
-constexpr int64_t kMaxIndexBytes = 64 << 20;
-
-absl::StatusOr<std::map<std::string, std::string>> ReadIndex(const std::string& path) {
-  MEGA_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kMaxIndexBytes));
-  const nlohmann::json index = nlohmann::json::parse(text, nullptr, false);
-  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
-    return InvalidArgument("{} is not an index: it has no object weight_map", path);
-  }
-  std::map<std::string, std::string> file_of;
-  for (const auto& [tensor, file] : index["weight_map"].items()) {
-    if (!file.is_string() || file.get<std::string>().find('/') != std::string::npos) {
-      return InvalidArgument("{}: weight_map[{}] is not the name of a file", path, tensor);
-    }
-    file_of[tensor] = file.get<std::string>();
-  }
-  return file_of;
-}
 
 }  // namespace
 
@@ -34,7 +17,9 @@ absl::StatusOr<HfFolder> HfFolder::Open(const std::string& folder) {
   HfFolder result;
   result.folder_ = folder;
   if (std::filesystem::exists(folder + "/" + kIndex)) {
-    MEGA_ASSIGN_OR_RETURN(result.file_of_, ReadIndex(folder + "/" + kIndex));
+    const std::string path = folder + "/" + kIndex;
+    MEGA_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path, kMaxIndexBytes));
+    MEGA_ASSIGN_OR_RETURN(result.file_of_, ParseHfIndex(text, path));
     for (const auto& [tensor, name] : result.file_of_) {
       auto file = result.files_.find(name);
       if (file == result.files_.end()) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/read_file.h"
 #include "worker/engine/checkpoint/durable_file.h"
 
 namespace mega::checkpoint {
@@ -179,7 +180,7 @@ std::string PrintManifest(const v1::Manifest& manifest) {
 
 absl::StatusOr<v1::Manifest> ReadManifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifestName;
-  MEGA_ASSIGN_OR_RETURN(const std::string json, ReadWholeFile(path, kMaxManifestBytes));
+  MEGA_ASSIGN_OR_RETURN(const std::string json, ReadRegularFile(path, kMaxManifestBytes));
   absl::StatusOr<v1::Manifest> manifest = ParseManifest(json);
   if (!manifest.ok()) return Annotate(manifest.status(), path);
   manifest->set_directory(folder);

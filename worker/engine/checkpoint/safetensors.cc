@@ -2,29 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
+#include "base/read_file.h"
 #include "worker/engine/checkpoint/safetensors_header.h"
 
 namespace mega::checkpoint {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 absl::Status WriteAll(int fd, std::span<const std::byte> bytes, int64_t offset,
                       const std::string& path) {
@@ -45,14 +32,10 @@ void SafetensorsFile::Unmap::operator()(const std::byte* data) const {
 }
 
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
-  // O_NONBLOCK: a pipe in the file's place must not hang the open; fstat refuses it next.
-  const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (fd.get() < 0) return ErrnoStatus(errno, fmt::format("{}: open", path));
-  struct stat info;
-  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, fmt::format("{}: stat", path));
-  if (!S_ISREG(info.st_mode)) return InvalidArgument("{} is not a regular file", path);
-  if (info.st_size == 0) return DataLoss("{} is empty; a safetensors file has a header", path);
-  const auto size = static_cast<size_t>(info.st_size);
+  int64_t file_bytes = 0;
+  MEGA_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path, &file_bytes));
+  if (file_bytes == 0) return DataLoss("{} is empty; a safetensors file has a header", path);
+  const auto size = static_cast<size_t>(file_bytes);
   void* mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (mapped == MAP_FAILED) return ErrnoStatus(errno, fmt::format("{}: mmap", path));
   std::unique_ptr<const std::byte, Unmap> mapping(static_cast<const std::byte*>(mapped),

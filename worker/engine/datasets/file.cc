@@ -12,7 +12,8 @@
 namespace mega::datasets {
 
 absl::StatusOr<File> File::OpenToRead(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: opening a pipe without a writer would wait for one.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return ErrnoStatus(errno, path + " cannot be read");
   File file(path, fd);
   struct stat info;

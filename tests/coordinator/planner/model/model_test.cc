@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -210,6 +212,26 @@ TEST_F(HfConfig, SurvivesFilesThatAreNoConfig) {
         std::string(100000, '['), std::string((1 << 20) + 1, ' '), std::string("{\"a\":1e999}")})
     EXPECT_FALSE(Read(text).ok());
   EXPECT_EQ(ReadHfConfig(folder_ + "/nowhere").status().code(), absl::StatusCode::kNotFound);
+}
+
+// Case: a config.json of 500,000 brackets ended the coordinator, which printed the value back.
+TEST_F(HfConfig, DeepNestingIsRefusedWhereverItStands) {
+  constexpr int kDeep = 500'000;
+  const std::string deep = std::string(kDeep, '[') + std::string(kDeep, ']');
+  for (const std::string key : {"model_type", "sliding_window", "layer_types", "rope_scaling"}) {
+    const auto model = Read("{\"" + key + "\":" + deep + "}");
+    EXPECT_EQ(model.status().code(), absl::StatusCode::kInvalidArgument) << key;
+    EXPECT_THAT(std::string(model.status().message()), HasSubstr("nested more than 16 levels"));
+  }
+  EXPECT_TRUE(Read(config_.dump()).ok());
+}
+
+// Case: a named pipe without a writer blocked the submit for ever.
+TEST_F(HfConfig, APipeIsNoConfig) {
+  ASSERT_EQ(mkfifo((folder_ + "/config.json").c_str(), 0600), 0);
+  const auto model = ReadHfConfig(folder_);
+  EXPECT_EQ(model.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(model.status().message()), HasSubstr("is not a regular file"));
 }
 
 TEST_F(HfConfig, HugeNumbersAreRefusedWithTheirKey) {

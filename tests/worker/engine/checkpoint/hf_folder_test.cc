@@ -1,5 +1,7 @@
 #include "worker/engine/checkpoint/hf_folder.h"
 
+#include <sys/stat.h>
+
 #include <cstring>
 #include <fstream>
 
@@ -55,10 +57,36 @@ TEST(HfFolder, RefusesAnIndexThatLiesOrLeadsOutOfTheFolder) {
   for (const char* index :
        {R"({"weight_map": {"a": "../model-1.safetensors"}})", R"({"weight_map": {"a": ".."}})",
         R"({"weight_map": {"z": "model-1.safetensors"}})", R"({"weight_map": {"a": 3}})",
-        R"({"weight_map": []})", R"([])", R"({"weight_)"}) {
+        R"({"weight_map": []})", R"([])", R"({"weight_)", R"({})", R"({"weight_map": 1})",
+        R"({"weight_map": {"a": {"b": "model-1.safetensors"}}})", R"({"weight_map": {"a": ""}})",
+        R"({"weight_map": {"a": "model-1.safetensors", "a": "model-1.safetensors"}})",
+        R"({"weight_map": {}, "weight_map": {"a": "model-1.safetensors"}})"}) {
     std::ofstream(folder.path() + "/model.safetensors.index.json") << index;
     EXPECT_FALSE(HfFolder::Open(folder.path()).ok()) << index;
   }
+}
+
+TEST(HfFolder, WhatStandsBesideTheWeightMapOfAnIndexMayBeAnything) {
+  TempDir folder;
+  WriteShard(folder.path() + "/model-1.safetensors", "a", 1);
+  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
+  std::ofstream(folder.path() + "/model.safetensors.index.json")
+      << R"({"metadata": {"total_size": 4, "weight_map": {"z": 1}}, "weight_map": )"
+      << R"({"a": "model-1.safetensors"}, "more": )" << deep << "}";
+  const auto opened = HfFolder::Open(folder.path());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_THAT(opened->names(), ElementsAre("a"));
+}
+
+// Case: a named pipe in a file's place blocked the rank for ever.
+TEST(HfFolder, APipeIsNoIndexAndNoManifest) {
+  TempDir folder;
+  ASSERT_EQ(mkfifo((folder.path() + "/model.safetensors.index.json").c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo((folder.path() + "/manifest.json").c_str(), 0600), 0);
+  EXPECT_THAT(std::string(HfFolder::Open(folder.path()).status().message()),
+              HasSubstr("is not a regular file"));
+  EXPECT_THAT(std::string(ReadManifest(folder.path()).status().message()),
+              HasSubstr("is not a regular file"));
 }
 
 }  // namespace
