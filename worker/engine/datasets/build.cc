@@ -135,8 +135,21 @@ absl::Status WriteFingerprint(const std::string& prefix, const std::string& fing
   return Rename(temporary, prefix + ".from");
 }
 
-// Waits until this process may build `prefix`, or another one has built it. The kernel drops the
-// lock of a process that dies.
+// What builds that died left beside `prefix`. Only with its lock, so no living build is meant.
+void RemoveLeftovers(const std::string& prefix) {
+  const std::filesystem::path path(prefix);
+  const std::string begin = path.filename().string() + ".";
+  std::error_code error, ignored;
+  auto entry = std::filesystem::directory_iterator(path.parent_path(), error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(begin) && name.ends_with(".tmp"))
+      std::filesystem::remove(entry->path(), ignored);
+  }
+}
+
+// Waits until this process may build `prefix`, or another one has built it (then nothing). The
+// kernel drops the lock of a process that dies; what that one left is removed here.
 absl::StatusOr<std::optional<File>> LockToBuild(const std::string& prefix,
                                                 const std::string& fingerprint) {
   MEGA_ASSIGN_OR_RETURN(File lock, File::OpenToWrite(prefix + ".lock"));
@@ -153,6 +166,7 @@ absl::StatusOr<std::optional<File>> LockToBuild(const std::string& prefix,
     pause = std::min(pause * 2, std::chrono::milliseconds(100));
   }
   if (IsBuilt(prefix, fingerprint)) return std::optional<File>();
+  RemoveLeftovers(prefix);
   return std::optional<File>(std::move(lock));
 }
 

@@ -1,5 +1,6 @@
 #include "worker/engine/datasets/build.h"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -93,6 +94,24 @@ TEST_F(BuildTest, MissingFilesAndFoldersAreNamed) {
   EXPECT_THAT(std::string(Run({folder_ / "none.txt"}).message()),
               HasSubstr("none.txt cannot be read"));
   EXPECT_THAT(std::string(Run({folder_.path()}).message()), HasSubstr("is not a file"));
+  ASSERT_EQ(mkfifo((folder_ / "pipe.txt").c_str(), 0600), 0);
+  EXPECT_THAT(std::string(Run({folder_ / "pipe.txt"}).message()), HasSubstr("is not a file"));
+}
+
+// Case: every build that was killed left a file as large as the dataset.
+TEST_F(BuildTest, WhatADeadBuildLeftIsRemovedByTheNextOneOfTheSameText) {
+  WriteFile(folder_ / "a.txt", "text");
+  const std::string cache = folder_ / "cache";
+  const std::string prefix = *BuildCached(folder_ / "a.txt", *tokenizer_, cache);
+  std::filesystem::remove(prefix + ".from");  // never finished
+  WriteFile(prefix + ".bin.4194305.0.tmp", "half");
+  WriteFile(prefix + ".idx.4194305.1.tmp", "half");
+  WriteFile(cache + "/other-0123.bin.4194305.0.tmp", "of another text");
+  ASSERT_EQ(*BuildCached(folder_ / "a.txt", *tokenizer_, cache), prefix);
+  EXPECT_FALSE(std::filesystem::exists(prefix + ".bin.4194305.0.tmp"));
+  EXPECT_FALSE(std::filesystem::exists(prefix + ".idx.4194305.1.tmp"));
+  EXPECT_TRUE(std::filesystem::exists(cache + "/other-0123.bin.4194305.0.tmp"));
+  EXPECT_EQ(TextOf(prefix), "text");
 }
 
 TEST_F(BuildTest, ACachedDatasetIsReusedUntilTheTextChanges) {
