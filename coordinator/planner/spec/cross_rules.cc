@@ -153,12 +153,11 @@ class Rules {
     if (!shares.ok())
       return Add("data.split", "'{}' {}", CutUtf8(spec_.data().split(), 80),
                  std::string(shares.status().message()));
-    const bool wants = spec_.training().eval_interval() > 0 && spec_.training().eval_steps() > 0;
-    if (wants && (*shares)[1] == 0 && spec_.data().validation().paths().empty())
+    if (AsksForEvaluation(spec_) && (*shares)[1] == 0 && spec_.data().validation().paths().empty())
       Add("data.split",
-          "'{}' leaves nothing for validation but training.eval_interval is {}; give a second "
-          "share, data.validation.paths, or training.eval_interval 0",
-          spec_.data().split(), spec_.training().eval_interval());
+          "'{}' leaves nothing for validation but training.eval_steps is {}; give a second share, "
+          "data.validation.paths, or training.eval_steps 0",
+          spec_.data().split(), spec_.training().eval_steps());
   }
 
   void CheckResources() {
@@ -200,6 +199,14 @@ void CheckCrossRules(const v1::JobSpec& resolved, std::vector<Violation>& out) {
 
 void CheckModelRules(const v1::JobSpec& resolved, bool complete, std::vector<Violation>& out) {
   Rules(resolved, out).CheckModel(complete);
+}
+
+bool AsksForEvaluation(const v1::JobSpec& resolved) {
+  const v1::Training& training = resolved.training();
+  const v1::KeyRule rule = RuleOf(*v1::Training::descriptor()->FindFieldByName("eval_steps"));
+  const bool is_default = std::to_string(training.eval_steps()) == rule.default_();
+  return training.eval_steps() > 0 && (!is_default || training.eval_interval() > 0 ||
+                                       !resolved.data().validation().paths().empty());
 }
 
 int64_t TotalSteps(const v1::JobSpec& resolved) {

@@ -33,6 +33,10 @@ std::vector<Violation> ValidateModel(const v1::JobSpec& resolved);
 // spec says neither.
 int64_t TotalSteps(const v1::JobSpec& resolved);
 
+// Whether the spec says anything about validation. What it gets by default is left out where the
+// text is too short for it; what was asked for must be possible.
+bool AsksForEvaluation(const v1::JobSpec& resolved);
+
 // The KeyRule of a field (empty when it has none).
 v1::KeyRule RuleOf(const google::protobuf::FieldDescriptor& field);
 

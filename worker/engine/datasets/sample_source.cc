@@ -102,11 +102,11 @@ absl::Status SampleSource::Cut(const v1::Data& data, Split split) {
   if (samples_per_epoch_ >= 1) return absl::OkStatus();
   const auto& paths =
       own_files && split == Split::kValidation ? data.validation().paths() : data.paths();
-  return InvalidArgument(
+  return absl::OutOfRangeError(fmt::format(
       "{}: the {} split has {} of {} tokens, but one sample needs data.seq_length + 1 = {}; give "
       "more text, a larger share in data.split (now {}), or a shorter data.seq_length",
       absl::StrJoin(paths, ", "), NameOf(split), num_tokens(), total_, seq_length_ + 1,
-      data.split());
+      data.split()));
 }
 
 int64_t SampleSource::TokenOf(int64_t sample) const {

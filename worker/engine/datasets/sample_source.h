@@ -25,7 +25,7 @@ class SampleSource {
   // `data`: defaults applied, paths absolute. Text is built into data.cache, or beside the text
   // where that can be written, or `cache_folder`. data.validation.paths replace the validation
   // share of data.split, which then falls to training. vocab_size: larger ids are refused when
-  // read; 0 = not checked. A split too short for one sample is INVALID_ARGUMENT.
+  // read; 0 = not checked. A split too short for one sample is OUT_OF_RANGE.
   static absl::StatusOr<SampleSource> Open(const v1::Data& data, const std::string& cache_folder,
                                            Split split, uint64_t seed, int64_t vocab_size = 0);
 

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "coordinator/planner/layout/rank_mesh.h"
 #include "coordinator/planner/model/model_spec.h"
+#include "coordinator/planner/spec/spec.h"
 #include "worker/engine/distributed/grad_buffer.h"
 #include "worker/engine/distributed/rank_context.h"
 #include "worker/engine/main/batch_feed.h"
@@ -109,7 +110,13 @@ absl::Status TrainingRank::OpenData() {
   };
   MEGA_ASSIGN_OR_RETURN(train_data_, open(datasets::Split::kTrain));
   if (spec.training().eval_steps() > 0) {
-    MEGA_ASSIGN_OR_RETURN(validation_data_, open(datasets::Split::kValidation));
+    absl::StatusOr<datasets::SampleSource> validation = open(datasets::Split::kValidation);
+    if (absl::IsOutOfRange(validation.status()) && !spec::AsksForEvaluation(spec)) {
+      log::Warn("no evaluation: the text for it is too short",
+                {{"error", std::string(validation.status().message())}});
+    } else {
+      MEGA_ASSIGN_OR_RETURN(validation_data_, std::move(validation));
+    }
   }
   MEGA_ASSIGN_OR_RETURN(network_, Network::Connect(start_, mesh, link_));
   return absl::OkStatus();

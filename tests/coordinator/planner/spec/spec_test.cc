@@ -226,6 +226,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"SplitOfWords", [](v1::JobSpec& s) { s.mutable_data()->set_split("90,ten"); },
                 "data.split '90,ten' has the share 'ten', which is not a number from 0 to 1e18; "
                 "give the shares of train, validation and test, as in 949,50,1"},
+        BadCase{"EvaluationWithoutValidationText",
+                [](v1::JobSpec& s) {
+                  s.mutable_data()->set_split("1,0,0");
+                  s.mutable_training()->set_eval_steps(3);
+                },
+                "data.split '1,0,0' leaves nothing for validation but training.eval_steps is 3; "
+                "give a second share, data.validation.paths, or training.eval_steps 0"},
         BadCase{"SplitWithoutTraining", [](v1::JobSpec& s) { s.mutable_data()->set_split("0,1"); },
                 "data.split '0,1' gives nothing to training; give the shares of train, validation "
                 "and test, as in 949,50,1"},

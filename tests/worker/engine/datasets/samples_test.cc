@@ -197,7 +197,7 @@ TEST_F(SamplesTest, ATooShortSplitNamesFileTokensNeedAndWayOut) {
               HasSubstr("a.txt: the validation split has 5 of 100 tokens, but one sample needs "
                         "data.seq_length + 1 = 11; give more text"));
   WriteText("empty.txt", 0);
-  EXPECT_EQ(Open(Data({"empty.txt"}, 10, "1")).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Open(Data({"empty.txt"}, 10, "1")).status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_THAT(std::string(Open(Data({"none.txt"}, 10, "1")).status().message()),
               HasSubstr("data.paths: "));
 }
