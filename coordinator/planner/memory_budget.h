@@ -9,9 +9,10 @@
 
 namespace mega::planner {
 
-// Weights, gradients and optimizer are exact. Activations count what each block keeps for its
-// backward, of one micro-batch (1F1B with one stage holds no more); workspace is what a block needs
-// beside that.
+// Weights, gradients and optimizer are exact but for the rounding of each parameter to 64 bytes.
+// Activations count what each block keeps for its backward, of one micro-batch (1F1B with one stage
+// holds no more); workspace is what a block needs beside that, the tokens of a step, and the
+// snapshot that a save writes from. tests/worker/engine/main compares it with a rank.
 // `parameters` is CountParameters(model), which callers have at hand.
 v1::MemoryBudget BudgetOf(const ModelSpec& model, int64_t parameters, const v1::JobSpec& resolved,
                           const v1::Layout& layout);

@@ -200,7 +200,7 @@ TEST(Planner, StepsFollowFromTokens) {
 
 TEST(Planner, BudgetsMemoryByPurpose) {
   const v1::Plan plan = *Plan(Job(), {MakeNode("a", 2)});
-  EXPECT_EQ(plan.memory().weights_bytes(), 4 * plan.parameters());
+  EXPECT_EQ(plan.memory().weights_bytes(), 4 * (plan.parameters() + 32 * 16));  // angles of 32
   EXPECT_EQ(plan.memory().grads_bytes(), 4 * plan.parameters());
   EXPECT_EQ(plan.memory().optimizer_bytes(), 8 * plan.parameters());
   EXPECT_GT(plan.memory().activations_bytes(), 0);

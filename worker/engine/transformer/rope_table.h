@@ -1,4 +1,6 @@
-// Angles of the rotary embedding, computed once for all positions and shared by all layers.
+// Angles of the rotary embedding, computed once for the positions that occur and shared by all
+// layers. A model may allow far more positions than a sequence has: a table of all of them would be
+// larger than many a model.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +17,21 @@ class RopeTable {
 
   // Positions 0 … S-1 for each of B rows; the view lives until the next call of either.
   TensorView SequentialRows(int64_t rows, int64_t positions);
-  // Any positions, one a token, each below max_positions().
+  // Any positions, one a token, each below max_position_embeddings.
   TensorView Rows(std::span<const int32_t> positions);
 
+  // Of all positions asked for so far; valid until either is called again.
   const TensorView& cos() const { return cos_.view(); }
   const TensorView& sin() const { return sin_.view(); }
-  int64_t max_positions() const { return cos_.dim(0); }
 
  private:
+  // Makes the table hold positions 0 … count-1, and those up to `room` when it must grow.
+  void Hold(int64_t count, int64_t room);
+
   const Context& context_;
-  Tensor cos_, sin_;                  // [max_position_embeddings, head_dim / 2]
+  const int64_t max_positions_, half_head_;
+  const double theta_;
+  Tensor cos_, sin_;                  // [positions, head_dim / 2]
   Tensor rows_T_;                     // i32
   int64_t rows_ = 0, positions_ = 0;  // what rows_T_ holds; 0: something else
 };
