@@ -3,9 +3,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include <cstring>
-#include <filesystem>
+#include <string>
 
+#include "kernels/elementwise.h"
 #include "worker/engine/checkpoint/durable_file.h"
 #include "worker/engine/checkpoint/safetensors.h"
 
@@ -45,10 +45,11 @@ std::string StepFolder(const std::string& directory, int64_t step) {
   return fmt::format("{}/step-{:08}", directory, step);
 }
 
-Writer::Writer(std::string directory, v1::RankRef rank, Pool& pool, Done done)
+Writer::Writer(std::string directory, v1::RankRef rank, Pool& pool, Stream& stream, Done done)
     : directory_(std::move(directory)),
       rank_(std::move(rank)),
       pool_(pool),
+      stream_(stream),
       done_(std::move(done)),
       thread_([this](std::stop_token stop) { Run(stop); }) {}
 
@@ -58,37 +59,50 @@ Writer::~Writer() {
   thread_.join();
 }
 
-double Writer::Save(int64_t step, std::span<const NamedSlice> share,
-                    std::optional<v1::TrainerState> state) {
-  const auto begin = std::chrono::steady_clock::now();
-  WaitIdle(absl::InfiniteDuration());
+absl::Status Writer::Prepare(std::span<const NamedSlice> share) {
+  {
+    MutexLock lock(mu_);
+    if (job_) {
+      return Unavailable(
+          "the save of step {} is still being written; raise checkpoint.interval_steps, or choose "
+          "a "
+          "faster disk for {}",
+          job_->step, directory_);
+    }
+  }
   int64_t bytes = 0;
   for (const NamedSlice& slice : share) bytes += slice.view.bytes();
-  if (!snapshot_.defined() || snapshot_.view().bytes() < bytes) {
-    snapshot_ = Tensor();
-    snapshot_ = pool_.Allocate(DType::kU8, Shape{bytes}, Purpose::kWorkspace);
-  }
+  if (snapshot_.defined() && snapshot_.view().bytes() >= bytes) return absl::OkStatus();
+  snapshot_ = Tensor();
+  absl::StatusOr<Tensor> fresh = pool_.TryAllocate(DType::kU8, Shape{bytes}, Purpose::kWorkspace);
+  if (!fresh.ok()) return Annotate(fresh.status(), "the snapshot of a checkpoint");
+  snapshot_ = *std::move(fresh);
+  return absl::OkStatus();
+}
+
+absl::Status Writer::Save(int64_t step, std::span<const NamedSlice> share,
+                          std::optional<v1::TrainerState> state) {
+  MEGA_RETURN_IF_ERROR(Prepare(share));
   Job job{.step = step, .slices = {share.begin(), share.end()}, .state = std::move(state)};
   std::byte* to = snapshot_.view().data();
   for (NamedSlice& slice : job.slices) {
-    if (slice.view.bytes() > 0) std::memcpy(to, slice.view.data(), slice.view.bytes());
-    slice.view = TensorView(to, slice.view.dtype(), slice.view.shape(), slice.view.device());
-    to += slice.view.bytes();
+    const TensorView copy(to, slice.view.dtype(), slice.view.shape(), slice.view.device());
+    kernels::Copy(stream_, slice.view, copy);
+    slice.view = copy;
+    to += copy.bytes();
   }
+  stream_.Synchronize();  // from here on the thread reads it
   MutexLock lock(mu_);
   job_ = std::move(job);
   changed_.NotifyAll();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return absl::OkStatus();
 }
 
 bool Writer::WaitIdle(absl::Duration timeout) {
-  const auto deadline = timeout == absl::InfiniteDuration()
-                            ? std::chrono::steady_clock::time_point::max()
-                            : std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout);
+  const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout);
   MutexLock lock(mu_);
   while (job_) {
-    if (std::chrono::steady_clock::now() >= deadline) return false;
-    changed_.WaitFor(mu_, std::chrono::milliseconds(100));
+    if (!changed_.WaitUntil(mu_, deadline)) return !job_;
   }
   return true;
 }
@@ -111,9 +125,7 @@ void Writer::Run(std::stop_token stop) {
 
 absl::StatusOr<v1::CheckpointPart> Writer::Write(const Job& job) const {
   const std::string folder = StepFolder(directory_, job.step);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return ErrnoStatus(error.value(), "creating folder " + folder);
+  MEGA_RETURN_IF_ERROR(MakeFolderDurably(folder));
 
   v1::CheckpointPart part;
   part.set_job_uid(rank_.job_uid());

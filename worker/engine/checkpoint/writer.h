@@ -1,8 +1,8 @@
 // Saves a rank's share of a checkpoint in the background.
 // Save copies the values (the snapshot is all that training waits for) and returns; a thread writes
 // one safetensors file under a temporary name, syncs, renames, and hands the part to `done`. One
-// save at a time: the next waits for the one before. A failure leaves no file and is the caller's
-// to report; the writer goes on working.
+// save at a time: while one is under way there is no other, so a stalled disk never stops training.
+// A failure leaves no file and is the caller's to report; the writer goes on working.
 #pragma once
 
 #include <functional>
@@ -28,14 +28,17 @@ class Writer {
   // Called on the writer's thread.
   using Done = std::function<void(int64_t step, absl::StatusOr<v1::CheckpointPart> part)>;
 
-  // Files go to StepFolder(directory, step), named by attempt and rank.
-  Writer(std::string directory, v1::RankRef rank, Pool& pool, Done done);
+  // Files go to StepFolder(directory, step), named by attempt and rank. `stream` is the caller's.
+  Writer(std::string directory, v1::RankRef rank, Pool& pool, Stream& stream, Done done);
   ~Writer();  // finishes what is under way
 
-  // `share`: what this rank writes (shares.h). `state`: rank 0's, else nothing. Returns the seconds
-  // that the caller was held up.
-  double Save(int64_t step, std::span<const NamedSlice> share,
-              std::optional<v1::TrainerState> state);
+  // Whether a Save of `share` can start now, and the memory for its snapshot, kept for all saves.
+  // UNAVAILABLE while one is under way, RESOURCE_EXHAUSTED when the snapshot does not fit.
+  absl::Status Prepare(std::span<const NamedSlice> share);
+  // As Prepare, then starts it; on error nothing has happened and `done` is not called. `share`:
+  // what this rank writes (shares.h). `state`: rank 0's, else nothing.
+  absl::Status Save(int64_t step, std::span<const NamedSlice> share,
+                    std::optional<v1::TrainerState> state);
   // Until the last Save is done or failed. False when the time is over.
   bool WaitIdle(absl::Duration timeout);
 
@@ -51,6 +54,7 @@ class Writer {
   const std::string directory_;
   const v1::RankRef rank_;
   Pool& pool_;
+  Stream& stream_;
   const Done done_;
   Tensor snapshot_;  // kept between saves; the thread reads it while a job is there
 

@@ -1,8 +1,7 @@
 #include "worker/engine/main/checkpointer.h"
 
-#include <atomic>
-
 #include "base/log.h"
+#include "base/mutex.h"
 #include "worker/engine/checkpoint/manifest.h"
 #include "worker/engine/checkpoint/shares.h"
 #include "worker/engine/main/state_slices.h"
@@ -20,41 +19,59 @@ std::string CheckpointDirectory(const v1::StartTraining& start) {
 }  // namespace
 
 struct Checkpointer::Impl {
-  v1::StartTraining start;
-  int64_t dp_rank;
-  models::Decoder& model;
-  const optimizer::AdamW& optimizer;
+  Impl(const v1::StartTraining& start_in, TrainerLink& link_in)
+      : start(start_in), directory(CheckpointDirectory(start_in)), link(link_in) {}
+
+  const v1::StartTraining start;
+  const std::string directory;
   TrainerLink& link;
-  int64_t last_saved = -1;
-  std::atomic<int64_t> last_failed{-1};
+  std::vector<checkpoint::NamedSlice> share;  // what this rank writes: the same at every save
+
+  Mutex mu;
+  int64_t last_step MEGA_GUARDED_BY(mu) = -1;  // of the newest save, and what became of it
+  absl::Status last_status MEGA_GUARDED_BY(mu);
+
   std::unique_ptr<checkpoint::Writer> writer;  // last: its thread uses the rest
 
-  void Done(int64_t step, absl::StatusOr<v1::CheckpointPart> part) {
+  void Done(int64_t step, absl::StatusOr<v1::CheckpointPart> part) MEGA_EXCLUDES(mu) {
+    if (!part.ok()) return Failed(step, part.status());
     v1::EngineMessage message;
-    if (part.ok()) {
-      *message.mutable_checkpoint_part() = std::move(*part);
-    } else {
-      log::Warn("the checkpoint was not saved; training goes on",
-                {{"step", step}, {"error", std::string(part.status().message())}});
-      v1::CheckpointFailed& failed = *message.mutable_checkpoint_failed();
-      *failed.mutable_rank() = start.rank();
-      failed.set_step(step);
-      failed.set_message(std::string(part.status().message()));
-      last_failed = step;
-    }
+    *message.mutable_checkpoint_part() = *std::move(part);
     link.Send(std::move(message));
+  }
+
+  void Failed(int64_t step, const absl::Status& why) MEGA_EXCLUDES(mu) {
+    Report(step, why);
+    MutexLock lock(mu);
+    if (last_step == step) last_status = why;
+  }
+
+  void Report(int64_t step, const absl::Status& why) {
+    log::Warn("the checkpoint was not saved",
+              {{"step", step}, {"error", std::string(why.message())}});
+    v1::EngineMessage message;
+    v1::CheckpointFailed& failed = *message.mutable_checkpoint_failed();
+    *failed.mutable_rank() = start.rank();
+    failed.set_step(step);
+    failed.set_message(std::string(why.message()));
+    link.Send(std::move(message));
+  }
+
+  void SetLast(int64_t step, absl::Status status) MEGA_EXCLUDES(mu) {
+    MutexLock lock(mu);
+    last_step = step;
+    last_status = std::move(status);
   }
 };
 
 Checkpointer::Checkpointer(const v1::StartTraining& start, int64_t dp_rank, models::Decoder& model,
-                           const optimizer::AdamW& optimizer, Pool& pool, TrainerLink& link)
-    : impl_(new Impl{.start = start,
-                     .dp_rank = dp_rank,
-                     .model = model,
-                     .optimizer = optimizer,
-                     .link = link}) {
+                           const optimizer::AdamW& optimizer, Pool& pool, Stream& stream,
+                           TrainerLink& link)
+    : impl_(std::make_unique<Impl>(start, link)) {
+  impl_->share = checkpoint::ShareOf(StateSlices(model, optimizer), dp_rank,
+                                     start.plan().layout().data_parallel_size());
   impl_->writer = std::make_unique<checkpoint::Writer>(
-      CheckpointDirectory(start), start.rank(), pool,
+      impl_->directory, start.rank(), pool, stream,
       [impl = impl_.get()](int64_t step, absl::StatusOr<v1::CheckpointPart> part) {
         impl->Done(step, std::move(part));
       });
@@ -63,18 +80,32 @@ Checkpointer::Checkpointer(const v1::StartTraining& start, int64_t dp_rank, mode
 Checkpointer::~Checkpointer() = default;
 
 bool Checkpointer::Due(int64_t step) const {
-  const v1::Checkpoint& options = impl_->start.spec().checkpoint();
-  if (step == impl_->start.plan().steps()) return options.save_on_exit();
-  return options.interval_steps() > 0 && step % options.interval_steps() == 0;
+  const int64_t interval = impl_->start.spec().checkpoint().interval_steps();
+  return MustSucceed(step) || (interval > 0 && step % interval == 0);
 }
 
-double Checkpointer::Save(int64_t step, const v1::TrainerState& state) {
-  const std::vector<checkpoint::NamedSlice> all = StateSlices(impl_->model, impl_->optimizer);
-  const std::vector<checkpoint::NamedSlice> share =
-      checkpoint::ShareOf(all, impl_->dp_rank, impl_->start.plan().layout().data_parallel_size());
-  impl_->last_saved = step;
-  return impl_->writer->Save(
-      step, share, impl_->start.rank().rank() == 0 ? std::make_optional(state) : std::nullopt);
+bool Checkpointer::MustSucceed(int64_t step) const {
+  return step == impl_->start.plan().steps() && impl_->start.spec().checkpoint().save_on_exit();
+}
+
+absl::Status Checkpointer::Prepare(absl::Duration timeout) {
+  (void)impl_->writer->WaitIdle(timeout);  // if it does not come to that, Prepare says so
+  return impl_->writer->Prepare(impl_->share);
+}
+
+void Checkpointer::Save(int64_t step, const v1::TrainerState& state) {
+  impl_->SetLast(step, absl::OkStatus());
+  const absl::Status started = impl_->writer->Save(
+      step, impl_->share,
+      impl_->start.rank().rank() == 0 ? std::make_optional(state) : std::nullopt);
+  if (!started.ok()) impl_->Failed(step, started);
+}
+
+void Checkpointer::Skip(int64_t step, const absl::Status& why) {
+  if (MustSucceed(step)) {
+    impl_->SetLast(step, why.ok() ? Unavailable("another rank could not save its part") : why);
+  }
+  if (!why.ok()) impl_->Report(step, why);
 }
 
 void Checkpointer::PublishCommitted() {
@@ -88,14 +119,23 @@ void Checkpointer::PublishCommitted() {
   }
 }
 
-bool Checkpointer::FinishLastSave(absl::Duration timeout) {
-  if (impl_->last_saved < 0) return false;
-  return impl_->writer->WaitIdle(timeout) && impl_->last_failed < impl_->last_saved;
+absl::Status Checkpointer::FinishLastSave(absl::Duration timeout) {
+  const bool idle = impl_->writer->WaitIdle(timeout);
+  MutexLock lock(impl_->mu);
+  if (idle || impl_->last_step < 0) return impl_->last_status;
+  return absl::DeadlineExceededError(
+      fmt::format("it was not written within {}; the disk of {} is slow or stalled",
+                  absl::FormatDuration(timeout), impl_->directory));
 }
 
 void Checkpointer::WaitForCommit(absl::Duration timeout) {
-  if (!impl_->link.WaitForCommit(impl_->last_saved, timeout)) {
-    log::Warn("the last checkpoint was not committed in time", {{"step", impl_->last_saved}});
+  int64_t step = 0;
+  {
+    MutexLock lock(impl_->mu);
+    step = impl_->last_step;
+  }
+  if (step >= 0 && !impl_->link.WaitForCommit(step, timeout)) {
+    log::Warn("the last checkpoint was not committed in time", {{"step", step}});
   }
   PublishCommitted();
 }

@@ -1,6 +1,7 @@
 // When and what a rank saves: its share of the weights and of the optimizer's state, in the
 // background, reported to the coordinator, which commits. Rank 0 then puts manifest.json beside the
-// files. A failed save is reported and forgotten; training goes on.
+// files. A failed save is reported and training goes on; only the last one must not fail.
+// All ranks save or none does: Prepare on all, and when all agree Save, else Skip.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +19,25 @@ namespace mega::engine {
 class Checkpointer {
  public:
   Checkpointer(const v1::StartTraining& start, int64_t dp_rank, models::Decoder& model,
-               const optimizer::AdamW& optimizer, Pool& pool, TrainerLink& link);
+               const optimizer::AdamW& optimizer, Pool& pool, Stream& stream, TrainerLink& link);
   ~Checkpointer();
 
   bool Due(int64_t step) const;
-  // Starts the save of the state after `step`; returns the seconds it held up training.
-  double Save(int64_t step, const v1::TrainerState& state);
+  // The last step's is the one that must not fail (checkpoint.save_on_exit).
+  bool MustSucceed(int64_t step) const;
+
+  // Whether this rank can save now: takes the snapshot's memory, and waits until the save before is
+  // written, `timeout` at most.
+  absl::Status Prepare(absl::Duration timeout);
+  // After Prepare said OK on all ranks.
+  void Save(int64_t step, const v1::TrainerState& state);
+  // Instead of Save. `why`: what Prepare said here; OK where only other ranks cannot save.
+  void Skip(int64_t step, const absl::Status& why);
   // Writes manifests of checkpoints committed meanwhile (rank 0).
   void PublishCommitted();
-  // Waits until the last save is on this rank's disk; false when it failed or there was none.
-  bool FinishLastSave(absl::Duration timeout);
+
+  // Waits until the last save is on this rank's disk. OK too when there was none.
+  absl::Status FinishLastSave(absl::Duration timeout);
   // After FinishLastSave on all ranks: until the coordinator has committed it.
   void WaitForCommit(absl::Duration timeout);
 

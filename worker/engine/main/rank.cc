@@ -8,6 +8,7 @@
 #include "worker/engine/main/rank.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "coordinator/planner/layout/rank_mesh.h"
 #include "coordinator/planner/model/model_spec.h"
 #include "coordinator/planner/spec/spec.h"
+#include "kernels/elementwise.h"
 #include "worker/engine/distributed/grad_buffer.h"
 #include "worker/engine/distributed/rank_context.h"
 #include "worker/engine/main/batch_feed.h"
@@ -35,6 +37,14 @@ namespace {
 using profiler::Phase;
 
 constexpr absl::Duration kCommitTimeout = absl::Seconds(60);
+// How long a save may wait for the one before: steps of milliseconds meet disks of milliseconds,
+// but no slow disk shall hold up training.
+constexpr absl::Duration kSavePatience = absl::Seconds(2);
+// The last save holds the only copy of what was trained, so it may take long; but a disk that never
+// answers must end the rank some day.
+constexpr absl::Duration kLastSaveTimeout = absl::Minutes(10);
+// What the ranks need beyond that to tell each other.
+constexpr absl::Duration kAgreeMargin = absl::Minutes(1);
 
 // Sum over all ranks, in double.
 struct LossTotal {
@@ -63,8 +73,13 @@ class TrainingRank : public Rank {
   absl::StatusOr<double> Evaluate();
   // Over the data-parallel ranks.
   absl::StatusOr<LossTotal> ReduceLoss(const transformer::Loss& mine);
+  // Whether `mine` is true on all ranks.
+  absl::StatusOr<bool> AllAgree(bool mine);
   void Report(int64_t step, double step_seconds);
-  void Save(int64_t step);
+  absl::Status Save(int64_t step);
+  // From here on the other ranks may be busy with their disks.
+  void AllowForLastSave();
+  absl::Status FinishSaving();
 
   const v1::StartTraining start_;
   TrainerLink& link_;
@@ -137,8 +152,12 @@ absl::Status TrainingRank::BuildModel() {
   executor_ = std::make_unique<pipeline_parallel::Executor>(*model_, start_.plan().schedule(),
                                                             coords_.pp, nullptr, timer_);
   MEGA_ASSIGN_OR_RETURN(state_, Restore(start_, *model_, *optimizer_));
-  checkpointer_ =
-      std::make_unique<Checkpointer>(start_, coords_.dp, *model_, *optimizer_, pool_, link_);
+  checkpointer_ = std::make_unique<Checkpointer>(start_, coords_.dp, *model_, *optimizer_, pool_,
+                                                 stream_, link_);
+  // A job whose last save cannot work shall not find out after its last step.
+  if (checkpointer_->MustSucceed(start_.plan().steps())) {
+    MEGA_RETURN_IF_ERROR(checkpointer_->Prepare(absl::ZeroDuration()));
+  }
   return absl::OkStatus();
 }
 
@@ -154,14 +173,21 @@ absl::StatusOr<std::unique_ptr<Rank>> TrainingRank::Build(const v1::StartTrainin
 }
 
 absl::StatusOr<LossTotal> TrainingRank::ReduceLoss(const transformer::Loss& mine) {
-  double* totals = totals_.view().ptr<double>();
-  totals[0] = mine.sum;
-  totals[1] = static_cast<double>(mine.tokens);
+  std::array<double, 2> totals = {mine.sum, static_cast<double>(mine.tokens)};
   if (network_->groups().data) {
+    const TensorView on_host(totals.data(), DType::kF64, totals_.shape());
+    kernels::Copy(stream_, on_host, totals_);
     MEGA_RETURN_IF_ERROR(
         network_->groups().data->AllReduce(totals_, distributed::ReduceOp::kSum, stream_).Wait());
+    kernels::Copy(stream_, totals_, on_host);
+    stream_.Synchronize();
   }
   return LossTotal{totals[0], totals[1]};
+}
+
+absl::StatusOr<bool> TrainingRank::AllAgree(bool mine) {
+  MEGA_ASSIGN_OR_RETURN(const LossTotal against, ReduceLoss({.sum = mine ? 0.0 : 1.0}));
+  return against.loss_sum == 0;
 }
 
 absl::Status TrainingRank::TrainStep(int64_t step) {
@@ -267,18 +293,51 @@ absl::Status TrainingRank::Run() {
       state_.set_has_validation_loss(true);
       report_.set_validation_loss(loss);
     }
-    if (checkpointer_->Due(step)) {
-      report_.set_checkpoint_stall_seconds(checkpointer_->Save(step, state_));
-    }
+    if (checkpointer_->Due(step)) MEGA_RETURN_IF_ERROR(Save(step));
     checkpointer_->PublishCommitted();
     Report(step, step_seconds);
   }
-  SendProgress(link_, "saving", steps);
-  // No rank waits for a commit that cannot come because another one could not save.
-  const bool saved = checkpointer_->FinishLastSave(kCommitTimeout);
-  MEGA_ASSIGN_OR_RETURN(const LossTotal unsaved, ReduceLoss({.sum = saved ? 0.0 : 1.0}));
-  if (unsaved.loss_sum == 0) checkpointer_->WaitForCommit(kCommitTimeout);
+  return FinishSaving();
+}
+
+// All ranks or none: a part without the others' is no checkpoint.
+absl::Status TrainingRank::Save(int64_t step) {
+  const auto begin = std::chrono::steady_clock::now();
+  const bool must_succeed = checkpointer_->MustSucceed(step);
+  const absl::Status ready =
+      checkpointer_->Prepare(must_succeed ? kLastSaveTimeout : kSavePatience);
+  if (must_succeed) AllowForLastSave();
+  MEGA_ASSIGN_OR_RETURN(const bool all_ready, AllAgree(ready.ok()));
+  if (all_ready) {
+    checkpointer_->Save(step, state_);
+  } else {
+    checkpointer_->Skip(step, ready);
+  }
+  report_.set_checkpoint_stall_seconds(
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   return absl::OkStatus();
+}
+
+void TrainingRank::AllowForLastSave() {
+  if (network_->groups().data) {
+    network_->groups().data->set_timeout(kLastSaveTimeout + kAgreeMargin);
+  }
+}
+
+absl::Status TrainingRank::FinishSaving() {
+  const int64_t steps = start_.plan().steps();
+  SendProgress(link_, "saving", steps);
+  const absl::Status saved = checkpointer_->FinishLastSave(kLastSaveTimeout);
+  // No rank waits for a commit that cannot come because another one could not save.
+  AllowForLastSave();
+  MEGA_ASSIGN_OR_RETURN(const bool all_saved, AllAgree(saved.ok()));
+  if (all_saved) checkpointer_->WaitForCommit(kCommitTimeout);
+  if (all_saved || !checkpointer_->MustSucceed(steps)) return absl::OkStatus();
+  return absl::UnavailableError(fmt::format(
+      "the checkpoint of step {}, the last, was not saved and what was trained since the one "
+      "before "
+      "is lost: {}",
+      steps, saved.ok() ? "another rank could not save its part" : std::string(saved.message())));
 }
 
 }  // namespace

@@ -2,14 +2,18 @@
 
 #include "base/log.h"
 #include "worker/engine/main/exit_codes.h"
+#include "worker/engine/main/leave_within.h"
 #include "worker/engine/main/rank.h"
 
 namespace mega::engine {
 namespace {
 
-absl::Status LiveAndTrain(TrainerLink& link) {
+// After its last words.
+constexpr std::chrono::seconds kLeaveWithin(10);
+
+absl::Status LiveAndTrain(TrainerLink& link, std::unique_ptr<Rank>& rank) {
   MEGA_ASSIGN_OR_RETURN(const v1::StartTraining start, link.WaitForStart(absl::Seconds(30)));
-  MEGA_ASSIGN_OR_RETURN(const std::unique_ptr<Rank> rank, Rank::Build(start, link));
+  MEGA_ASSIGN_OR_RETURN(rank, Rank::Build(start, link));
   return rank->Run();
 }
 
@@ -20,6 +24,7 @@ int ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kUnimplemented:
       return kExitBadInput;
     default:
@@ -32,7 +37,8 @@ int ExitCodeOf(const absl::Status& status) {
 int Train(const TrainerLink::Options& options) {
   SystemClock clock;
   TrainerLink link(options, clock);
-  const absl::Status status = LiveAndTrain(link);
+  std::unique_ptr<Rank> rank;
+  const absl::Status status = LiveAndTrain(link, rank);
   v1::EngineMessage last;
   last.mutable_finished()->set_ok(status.ok());
   last.mutable_finished()->set_message(std::string(status.message()));
@@ -42,6 +48,8 @@ int Train(const TrainerLink::Options& options) {
                                    {"code", absl::StatusCodeToString(status.code())},
                                    {"message", std::string(status.message())}});
   }
+  const LeaveWithin leave(kLeaveWithin, ExitCodeOf(status));
+  rank.reset();
   return ExitCodeOf(status);
 }
 

@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 
 #include <cmath>
+#include <future>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -67,14 +68,16 @@ TEST(Checkpoint, TheSameStateGivesTheSameBytes) {
 TEST(Checkpoint, WhatIsSavedIsTheStateAtSaveHoweverTrainingGoesOn) {
   Pool pool{Device{}};
   TempDir folder;
+  Stream stream;
   v1::RankRef self;
   std::vector<v1::CheckpointPart> parts;
-  Writer writer(folder.path(), self, pool, [&](int64_t, absl::StatusOr<v1::CheckpointPart> part) {
-    parts.push_back(*std::move(part));
-  });
+  Writer writer(
+      folder.path(), self, pool, stream,
+      [&](int64_t, absl::StatusOr<v1::CheckpointPart> part) { parts.push_back(*std::move(part)); });
   for (const int64_t step : {2, 4, 6}) {
     const State state(pool, kShapes, static_cast<float>(step));
-    writer.Save(step, state.slices, std::nullopt);
+    ASSERT_TRUE(writer.WaitIdle(absl::Seconds(60)));
+    ASSERT_EQ(writer.Save(step, state.slices, std::nullopt), absl::OkStatus());
     for (const Tensor& tensor : state.tensors)
       for (float& value : tensor.view().flat<float>()) value = -1;
   }
@@ -92,10 +95,14 @@ TEST(Checkpoint, WhatIsSavedIsTheStateAtSaveHoweverTrainingGoesOn) {
 TEST(Checkpoint, SavesReuseTheirSnapshot) {
   Pool pool{Device{}};
   TempDir folder;
+  Stream stream;
   const State state(pool, kShapes, 1);
-  Writer writer(folder.path(), {}, pool, [](int64_t, absl::StatusOr<v1::CheckpointPart>) {});
-  for (int64_t step = 0; step < 10; ++step) writer.Save(step, state.slices, std::nullopt);
-  ASSERT_TRUE(writer.WaitIdle(absl::Seconds(60)));
+  Writer writer(folder.path(), {}, pool, stream,
+                [](int64_t, absl::StatusOr<v1::CheckpointPart>) {});
+  for (int64_t step = 0; step < 10; ++step) {
+    ASSERT_EQ(writer.Save(step, state.slices, std::nullopt), absl::OkStatus());
+    ASSERT_TRUE(writer.WaitIdle(absl::Seconds(60)));
+  }
   EXPECT_EQ(pool.device_allocations(), static_cast<int64_t>(kShapes.size()) + 1);
   EXPECT_EQ(pool.UsageOf(Purpose::kWorkspace).bytes, 4 * (301 * 1021 + 7 + 30 + 9 + 1 + 1 + 18));
 }
@@ -103,18 +110,19 @@ TEST(Checkpoint, SavesReuseTheirSnapshot) {
 TEST(Checkpoint, AFailedSaveLeavesNoFileAndTheNextOneWorks) {
   Pool pool{Device{}};
   TempDir folder;
+  Stream stream;
   const State state(pool, kShapes, 1);
   signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is then an error like a full disk
   std::vector<absl::StatusOr<v1::CheckpointPart>> parts;
-  Writer writer(folder.path(), {}, pool, [&](int64_t, absl::StatusOr<v1::CheckpointPart> part) {
-    parts.push_back(std::move(part));
-  });
+  Writer writer(
+      folder.path(), {}, pool, stream,
+      [&](int64_t, absl::StatusOr<v1::CheckpointPart> part) { parts.push_back(std::move(part)); });
   rlimit old;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
   for (const rlim_t limit : {rlim_t{0}, rlim_t{100}, rlim_t{500000}}) {
     const rlimit small{limit, old.rlim_max};
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-    writer.Save(1, state.slices, std::nullopt);
+    ASSERT_EQ(writer.Save(1, state.slices, std::nullopt), absl::OkStatus());
     const bool idle = writer.WaitIdle(absl::Seconds(60));
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
     ASSERT_TRUE(idle);
@@ -122,13 +130,58 @@ TEST(Checkpoint, AFailedSaveLeavesNoFileAndTheNextOneWorks) {
     EXPECT_THAT(std::string(parts.back().status().message()), HasSubstr(folder.path()));
     EXPECT_THAT(FilesIn(folder.path()), ::testing::IsEmpty());
   }
-  writer.Save(2, state.slices, std::nullopt);
+  ASSERT_EQ(writer.Save(2, state.slices, std::nullopt), absl::OkStatus());
   ASSERT_TRUE(writer.WaitIdle(absl::Seconds(60)));
   ASSERT_TRUE(parts.back().ok());
   const State loaded = Blank(pool);
   EXPECT_EQ(Load(Join({*parts.back()}, 2), StepFolder(folder.path(), 2), loaded.slices),
             absl::OkStatus());
   EXPECT_TRUE(loaded == state);
+}
+
+// Case: a stalled disk held the step thread in the next save until the attempt was ended.
+TEST(Checkpoint, WhileASaveIsUnderWayThereIsNoOtherAndNobodyWaits) {
+  Pool pool{Device{}};
+  TempDir folder;
+  Stream stream;
+  const State state(pool, kShapes, 1), later(pool, kShapes, 2);
+  std::promise<void> disk_works;
+  std::future<void> works = disk_works.get_future();
+  std::vector<int64_t> done;
+  Writer writer(folder.path(), {}, pool, stream,
+                [&](int64_t step, absl::StatusOr<v1::CheckpointPart> part) {
+                  EXPECT_TRUE(part.ok());
+                  done.push_back(step);
+                  if (step == 1) works.wait();
+                });
+  ASSERT_EQ(writer.Save(1, state.slices, std::nullopt), absl::OkStatus());
+  const absl::Status busy = writer.Save(2, later.slices, std::nullopt);
+  EXPECT_EQ(busy.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(busy.message()),
+              AllOf(HasSubstr("the save of step 1 is still being written"),
+                    HasSubstr("checkpoint.interval_steps")));
+  EXPECT_FALSE(writer.WaitIdle(absl::Milliseconds(1)));
+  disk_works.set_value();
+  ASSERT_TRUE(writer.WaitIdle(absl::Seconds(60)));
+  ASSERT_EQ(writer.Save(3, later.slices, std::nullopt), absl::OkStatus());
+  ASSERT_TRUE(writer.WaitIdle(absl::Seconds(60)));
+  EXPECT_THAT(done, ::testing::ElementsAre(1, 3));
+}
+
+// Case: a snapshot that did not fit ended the rank.
+TEST(Checkpoint, ASnapshotThatDoesNotFitIsAnErrorAndTrainingGoesOn) {
+  Pool pool{Device{}};
+  TempDir folder;
+  Stream stream;
+  const State state(pool, {{4}}, 1);
+  NamedSlice huge = state.slices[0];  // never read: nothing can hold it
+  huge.view = TensorView(huge.view.data(), DType::kF32, Shape{int64_t{1} << 50});
+  Writer writer(folder.path(), {}, pool, stream,
+                [](int64_t, absl::StatusOr<v1::CheckpointPart>) { FAIL(); });
+  const absl::Status status = writer.Save(1, {&huge, 1}, std::nullopt);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the snapshot of a checkpoint"));
+  EXPECT_TRUE(writer.WaitIdle(absl::ZeroDuration()));
 }
 
 TEST(Checkpoint, ACutFileNeverLoads) {

@@ -45,17 +45,19 @@ absl::StatusOr<v1::Manifest> SaveAs(int64_t ranks, const State& state, int64_t s
                                     const std::string& folder, Pool& pool) {
   std::vector<v1::CheckpointPart> parts;
   absl::Status failed;
+  Stream stream;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     v1::RankRef self;
     self.set_rank(rank);
     self.set_attempt(1);
-    Writer writer(folder, self, pool, [&](int64_t, absl::StatusOr<v1::CheckpointPart> part) {
-      if (part.ok())
-        parts.push_back(*std::move(part));
-      else
-        failed = part.status();
-    });
-    writer.Save(step, ShareOf(state.slices, rank, ranks), std::nullopt);
+    Writer writer(folder, self, pool, stream,
+                  [&](int64_t, absl::StatusOr<v1::CheckpointPart> part) {
+                    if (part.ok())
+                      parts.push_back(*std::move(part));
+                    else
+                      failed = part.status();
+                  });
+    MEGA_CHECK_OK(writer.Save(step, ShareOf(state.slices, rank, ranks), std::nullopt));
     MEGA_CHECK(writer.WaitIdle(absl::Seconds(60)));
   }
   if (!failed.ok()) return failed;

@@ -1,13 +1,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <thread>
 
+#include "coordinator/planner/memory_budget.h"
 #include "tests/worker/engine/main/scripted_worker.h"
+#include "worker/engine/checkpoint/writer.h"
+#include "worker/engine/main/leave_within.h"
 
 namespace mega::engine {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::vector<double> LossesOf(const std::vector<v1::StepReport>& steps) {
@@ -45,6 +51,110 @@ TEST(Rank, ResumeWithAnotherBatchSizeGoesOnWithTheNextSample) {
   EXPECT_GT(std::abs(losses[4] - losses[0]), 1e-3);  // the losses do tell samples apart
 }
 
+std::string JobFolder(const testing::TempDir& dir) { return dir / "checkpoints/tiny-01234567"; }
+
+// A file where the folder of a step must be: that step cannot be saved.
+void Obstruct(const testing::TempDir& dir, int64_t step) {
+  std::filesystem::create_directories(JobFolder(dir));
+  testing::WriteFile(checkpoint::StepFolder(JobFolder(dir), step), "");
+}
+
+std::vector<int64_t> FailedSteps(const ScriptedWorker& worker) {
+  std::vector<int64_t> steps;
+  for (const v1::EngineMessage& message : worker.heard())
+    if (message.has_checkpoint_failed()) steps.push_back(message.checkpoint_failed().step());
+  return steps;
+}
+
+std::vector<int64_t> CommittedSteps(const ScriptedWorker& worker) {
+  std::vector<int64_t> steps;
+  for (const v1::Manifest& manifest : worker.committed()) steps.push_back(manifest.step());
+  return steps;
+}
+
+TEST(Rank, AFailedSaveOnTheWayIsReportedAndTrainingGoesOn) {
+  testing::TempDir dir;
+  v1::JobSpec spec = TinyJob(dir);
+  spec.mutable_checkpoint()->set_interval_steps(2);
+  Obstruct(dir, 2);
+  const v1::StartTraining start = StartOf(spec, dir);
+  ScriptedWorker worker(dir, start);
+  EXPECT_EQ(RunRank(start, worker), absl::OkStatus());
+  EXPECT_THAT(FailedSteps(worker), ElementsAre(2));
+  EXPECT_THAT(CommittedSteps(worker), ElementsAre(4));
+  EXPECT_TRUE(
+      std::filesystem::exists(checkpoint::StepFolder(JobFolder(dir), 4) + "/manifest.json"));
+}
+
+// Case: the disk was full, the job succeeded, and the trained weights were nowhere.
+TEST(Rank, AFailedLastSaveIsAnErrorThatNamesStepAndCause) {
+  testing::TempDir dir;
+  Obstruct(dir, 4);
+  const v1::StartTraining start = StartOf(TinyJob(dir), dir);
+  ScriptedWorker worker(dir, start);
+  const absl::Status status = RunRank(start, worker);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("the checkpoint of step 4"), HasSubstr("is not a folder")));
+  EXPECT_THAT(FailedSteps(worker), ElementsAre(4));
+}
+
+TEST(Rank, WithoutSaveOnExitTheLastStepIsSavedWhenItsTurnHasComeAndMayFail) {
+  testing::TempDir dir;
+  v1::JobSpec spec = TinyJob(dir);
+  spec.mutable_checkpoint()->set_save_on_exit(false);
+  spec.mutable_checkpoint()->set_interval_steps(2);
+  const v1::StartTraining start = StartOf(spec, dir);
+  {
+    ScriptedWorker worker(dir, start);
+    EXPECT_EQ(RunRank(start, worker), absl::OkStatus());
+    EXPECT_THAT(CommittedSteps(worker), ElementsAre(2, 4));
+  }
+  std::filesystem::remove_all(JobFolder(dir));
+  Obstruct(dir, 4);
+  ScriptedWorker worker(dir, start);
+  EXPECT_EQ(RunRank(start, worker), absl::OkStatus());
+  EXPECT_THAT(CommittedSteps(worker), ElementsAre(2));
+}
+
+// Case: a text of a few pages died for want of a validation split that nobody had asked for.
+TEST(Rank, EvaluationNobodyAskedForIsLeftOutWhereTheTextIsTooShort) {
+  testing::TempDir dir;
+  v1::JobSpec spec = TinyJob(dir);
+  testing::WriteFile(dir / "text.txt", std::string(300, 'x'));  // 15 tokens to validate on
+  spec.mutable_training()->clear_eval_steps();
+  v1::StartTraining start = StartOf(spec, dir);
+  {
+    ScriptedWorker worker(dir, start);
+    EXPECT_EQ(RunRank(start, worker), absl::OkStatus());
+    EXPECT_FALSE(worker.steps().back().has_validation_loss());
+  }
+  spec.mutable_training()->set_eval_steps(1);
+  start = StartOf(spec, dir);
+  ScriptedWorker worker(dir, start);
+  const absl::Status status = RunRank(start, worker);
+  EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the validation split has 15 of 300"));
+}
+
+TEST(Rank, ItsMemoryIsWhatThePlanSays) {
+  testing::TempDir dir;
+  v1::JobSpec spec = TinyJob(dir);
+  spec.mutable_model()->set_num_layers(4);
+  spec.mutable_model()->set_hidden_size(64);
+  spec.mutable_model()->set_ffn_hidden_size(192);
+  spec.mutable_model()->set_num_attention_heads(4);
+  spec.mutable_data()->set_seq_length(64);
+  spec.mutable_training()->set_global_batch_size(8);
+  spec.mutable_training()->set_micro_batch_size(4);
+  const v1::StartTraining start = StartOf(spec, dir);
+  ScriptedWorker worker(dir, start);
+  ASSERT_EQ(RunRank(start, worker), absl::OkStatus());
+  const auto planned = static_cast<double>(planner::TotalBytes(start.plan().memory()));
+  const auto used = static_cast<double>(worker.steps().back().memory_bytes());
+  EXPECT_NEAR(used / planned, 1, 0.1) << used << " of " << planned;
+}
+
 // Case: another node still builds its dataset when a minute is over.
 TEST(Rank, WaitsForItsPeersUntilTheWorkerSaysStopAndReportsMeanwhile) {
   testing::TempDir dir;
@@ -59,6 +169,16 @@ TEST(Rank, WaitsForItsPeersUntilTheWorkerSaysStopAndReportsMeanwhile) {
     worker.Send(stop);
   });
   EXPECT_EQ(RunRank(start, worker).code(), absl::StatusCode::kCancelled);
+}
+
+TEST(LeaveWithin, EndsAProcessThatDoesNotEnd) {
+  EXPECT_EXIT(
+      {
+        const LeaveWithin leave(std::chrono::milliseconds(20), 7);
+        pause();
+      },
+      ::testing::ExitedWithCode(7), "");
+  const LeaveWithin leave(std::chrono::hours(1), 7);  // does not hold up who leaves in time
 }
 
 }  // namespace
