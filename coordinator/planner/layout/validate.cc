@@ -2,22 +2,14 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_join.h"
+#include "coordinator/planner/spec/cross_rules.h"
+#include "coordinator/planner/spec/keys.h"
 #include "fmt/format.h"
 
 namespace mega::planner {
 namespace {
 
-// "1, 2, 4 or 8": the divisors of n, the largest twelve of them.
-std::string Divisors(int64_t n) {
-  std::vector<int64_t> divisors;
-  for (int64_t d = 1; d <= n; ++d)
-    if (n % d == 0) divisors.push_back(d);
-  if (divisors.size() > 12) divisors.erase(divisors.begin(), divisors.end() - 12);
-  if (divisors.size() < 2) return "1";
-  return fmt::format("{} or {}", absl::StrJoin(divisors.begin(), divisors.end() - 1, ", "),
-                     divisors.back());
-}
+std::string Divisors(int64_t n) { return spec::Choices(spec::DivisorsOf(n)); }
 
 }  // namespace
 

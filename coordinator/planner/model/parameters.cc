@@ -2,6 +2,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/hash.h"
 #include "coordinator/planner/model/model_spec.h"
 
 namespace mega::planner {
@@ -9,15 +10,8 @@ namespace {
 
 // V vocabulary · D hidden · F feed-forward · N heads · G key/value heads · H head size
 
-// FNV-1a, then the finaliser of splitmix64 so that near names have far keys. Never change it: it
-// would change the initial weights of every model.
-uint64_t StableHash(std::string_view name) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (unsigned char c : name) hash = (hash ^ c) * 0x100000001b3;
-  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
-  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
-  return hash ^ (hash >> 31);
-}
+// Near names have far keys. Never change it: it would change the initial weights of every model.
+uint64_t StableHash(std::string_view name) { return Finalise(Fnv1a(name)); }
 
 class Builder {
  public:

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/hash.h"
 #include "worker/engine/datasets/file.h"
 #include "worker/engine/datasets/indexed.h"
 #include "worker/engine/datasets/jsonl.h"
@@ -108,12 +109,6 @@ absl::StatusOr<std::string> Fingerprint(const std::string& path,
   if (::stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, path + " cannot be read");
   return fmt::format("1 {} {} {}.{:09} {}", tokenizer.name(), info.st_size, info.st_mtim.tv_sec,
                      info.st_mtim.tv_nsec, std::filesystem::absolute(path).string());
-}
-
-uint64_t Fnv1a(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
-  return hash;
 }
 
 // PREFIX.from holds the fingerprint, written last: with it the dataset is complete.

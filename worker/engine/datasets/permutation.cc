@@ -4,15 +4,11 @@
 #include <bit>
 
 #include "base/check.h"
+#include "base/hash.h"
 
 namespace mega::datasets {
 
-uint64_t Mix(uint64_t bits) {
-  bits += 0x9e3779b97f4a7c15;
-  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
-  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
-  return bits ^ (bits >> 31);
-}
+uint64_t Mix(uint64_t bits) { return Finalise(bits + 0x9e3779b97f4a7c15); }
 
 Permutation::Permutation(int64_t n, uint64_t key) : n_(n) {
   MEGA_CHECK(n >= 1);
