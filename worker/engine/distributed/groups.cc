@@ -1,17 +1,9 @@
 #include "worker/engine/distributed/groups.h"
 
-#include <numeric>
-
 #include "base/check.h"
 
 namespace mega::distributed {
 namespace {
-
-std::vector<int64_t> WorldOf(const planner::RankMesh& mesh) {
-  std::vector<int64_t> ranks(mesh.world_size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
 
 absl::StatusOr<std::unique_ptr<Communicator>> MakeOne(std::string name, std::vector<int64_t> ranks,
                                                       Transport* transport,
@@ -24,13 +16,9 @@ absl::StatusOr<std::unique_ptr<Communicator>> MakeOne(std::string name, std::vec
 
 }  // namespace
 
-// The world group, for barriers and errors, is the widest; the others lie inside it.
-std::vector<int64_t> PeersOf(const planner::RankMesh& mesh, int64_t) { return WorldOf(mesh); }
-
 absl::StatusOr<Groups> MakeGroups(const planner::RankMesh& mesh, int64_t rank, Transport* transport,
                                   absl::Duration timeout) {
   Groups groups;
-  MEGA_ASSIGN_OR_RETURN(groups.world, MakeOne("world", WorldOf(mesh), transport, timeout));
   MEGA_ASSIGN_OR_RETURN(
       groups.data, MakeOne("data", mesh.GroupOf(rank, {planner::Axis::kData}), transport, timeout));
   return groups;

@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/hash.h"
 
 namespace mega::distributed {
 namespace {
 
-// FNV-1a, folded to the 12 bits that tags have for it.
+// Folded to the 12 bits that tags have for it.
 uint32_t GroupId(const std::string& name) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  const uint64_t hash = Fnv1a(name);
   return static_cast<uint32_t>((hash >> 32 ^ hash) % kHelloGroup);
 }
 

@@ -5,7 +5,7 @@
 //   transport->Connect(addresses)          // hands shake: job, attempt and epoch must agree
 //   data = transport->MakeCommunicator({.name = "data", .ranks = {…}})
 // A peer whose process ends fails the operations that wait for it within a second.
-// Which of UCX's ways are used is decided here; no environment variable is needed.
+// Which of UCX's ways are used is decided here; UCX_* of the environment change nothing.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,9 @@ class UcxConnections;  // ucx/
 class UcxTransport : public Transport {
  public:
   // For this rank of this attempt. UNAVAILABLE with UCX's reason; FAILED_PRECONDITION in a build
-  // without UCX.
-  static absl::StatusOr<std::unique_ptr<UcxTransport>> Create(const v1::RankRef& self);
+  // without UCX. `loopback`: all peers are on this host, so nothing listens to any other.
+  static absl::StatusOr<std::unique_ptr<UcxTransport>> Create(const v1::RankRef& self,
+                                                              bool loopback = false);
   ~UcxTransport() override;  // says farewell, at most a second; its communicators have gone
 
   int64_t rank() const override { return self_.rank(); }

@@ -1,6 +1,7 @@
 #include "worker/engine/main/network.h"
 
-#include "worker/engine/distributed/groups.h"
+#include <algorithm>
+
 #include "worker/engine/main/progress.h"
 
 namespace mega::engine {
@@ -8,6 +9,12 @@ namespace {
 
 // A rank that waits says so this often.
 constexpr absl::Duration kReportEvery = absl::Seconds(1);
+
+bool OnOneNode(const v1::Plan& plan) {
+  return std::ranges::all_of(plan.ranks(), [&plan](const v1::RankPlacement& rank) {
+    return rank.node() == plan.ranks(0).node();
+  });
+}
 
 absl::StatusOr<v1::Connect> WaitForPeers(TrainerLink& link) {
   while (true) {
@@ -30,7 +37,8 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Connect(const v1::StartTrainin
   v1::EngineMessage ready;
   *ready.mutable_ready()->mutable_rank() = start.rank();
   if (mesh.world_size() > 1) {
-    MEGA_ASSIGN_OR_RETURN(network->transport_, distributed::UcxTransport::Create(start.rank()));
+    MEGA_ASSIGN_OR_RETURN(network->transport_,
+                          distributed::UcxTransport::Create(start.rank(), OnOneNode(start.plan())));
     ready.mutable_ready()->set_address(network->transport_->address());
   }
   link.Send(std::move(ready));

@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "coordinator/planner/layout/rank_mesh.h"
 #include "mega/v1/trainer.pb.h"
-#include "worker/engine/distributed/rank_context.h"
+#include "worker/engine/distributed/groups.h"
 #include "worker/engine/distributed/ucx.h"
 #include "worker/engine/main/trainer_link.h"
 

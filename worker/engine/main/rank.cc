@@ -19,7 +19,6 @@
 #include "coordinator/planner/spec/spec.h"
 #include "kernels/elementwise.h"
 #include "worker/engine/distributed/grad_buffer.h"
-#include "worker/engine/distributed/rank_context.h"
 #include "worker/engine/main/batch_feed.h"
 #include "worker/engine/main/checkpointer.h"
 #include "worker/engine/main/network.h"

@@ -1,6 +1,10 @@
 #ifdef MEGA_TEST_UCX
 #include "worker/engine/distributed/ucx.h"
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/engine/distributed/ranks.h"
@@ -45,6 +49,50 @@ TEST(Ucx, APeerOfAnotherJobAttemptOrEpochIsRefused) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("rank 1"), HasSubstr(message)));
   }
+}
+
+// Local addresses, as /proc/net/tcp writes them, on which this process listens.
+std::set<std::string> ListeningAddresses() {
+  std::set<std::string> ours;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string target = std::filesystem::read_symlink(entry.path(), error).string();
+    if (target.starts_with("socket:[")) ours.insert(target.substr(8, target.size() - 9));
+  }
+  std::set<std::string> addresses;
+  std::ifstream table("/proc/net/tcp");
+  std::string line;
+  std::getline(table, line);  // headings
+  while (std::getline(table, line)) {
+    std::istringstream fields(line);
+    std::string number, local, remote, state, skip, inode;
+    fields >> number >> local >> remote >> state;
+    for (int i = 0; i < 5; ++i) fields >> skip;
+    fields >> inode;
+    if (state == "0A" && ours.contains(inode)) addresses.insert(local.substr(0, 8));
+  }
+  return addresses;
+}
+
+// Case: a job on one machine was open to the network.
+TEST(Ucx, RanksOfOneHostListenToNoOther) {
+  ASSERT_THAT(ListeningAddresses(), ::testing::IsEmpty());
+  const auto one = UcxTransport::Create(Self(0, "job", 1, 1), /*loopback=*/true);
+  const auto two = UcxTransport::Create(Self(1, "job", 1, 1), /*loopback=*/true);
+  ASSERT_TRUE(one.ok() && two.ok());
+  for (const std::string& address : ListeningAddresses()) EXPECT_EQ(address, "0100007F");
+  std::jthread other(
+      [&] { EXPECT_EQ((*two)->Connect(AddressOf(0, (*one)->address())), absl::OkStatus()); });
+  EXPECT_EQ((*one)->Connect(AddressOf(1, (*two)->address())), absl::OkStatus());
+}
+
+// Case: UCX_TLS=tcp, left over from another program, made the run three times as slow.
+TEST(Ucx, TheEnvironmentChangesNothing) {
+  setenv("UCX_TLS", "no_such_transport", 1);
+  setenv("UCX_NET_DEVICES", "no_such_device", 1);
+  EXPECT_EQ(UcxTransport::Create(Self(0, "job", 1, 1)).status(), absl::OkStatus());
+  unsetenv("UCX_TLS");
+  unsetenv("UCX_NET_DEVICES");
 }
 
 TEST(Ucx, AnAddressThatIsNoneIsRefused) {

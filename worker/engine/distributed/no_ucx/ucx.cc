@@ -8,7 +8,7 @@ class UcxConnections {};
 UcxTransport::UcxTransport(const v1::RankRef& self) : self_(self), loop_("mega-ucx") {}
 UcxTransport::~UcxTransport() = default;
 
-absl::StatusOr<std::unique_ptr<UcxTransport>> UcxTransport::Create(const v1::RankRef&) {
+absl::StatusOr<std::unique_ptr<UcxTransport>> UcxTransport::Create(const v1::RankRef&, bool) {
   return FailedPrecondition(
       "this build has no UCX, which ranks in processes of their own talk over; configure with "
       "-DMEGA_UCX=ON and libucx-dev installed");

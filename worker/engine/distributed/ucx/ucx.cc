@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "worker/engine/distributed/link_communicator.h"
 #include "worker/engine/distributed/ucx/ucx_connections.h"
 
@@ -21,14 +22,8 @@ struct Identity {
 };
 static_assert(sizeof(Identity) == 40);
 
-uint64_t Hash(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return hash;
-}
-
 Identity IdentityOf(const v1::RankRef& attempt, int64_t rank) {
-  return {.job = Hash(attempt.job_uid()),
+  return {.job = Fnv1a(attempt.job_uid()),
           .attempt = attempt.attempt(),
           .epoch = attempt.epoch(),
           .rank = rank};
@@ -36,7 +31,7 @@ Identity IdentityOf(const v1::RankRef& attempt, int64_t rank) {
 
 // Goes into the header of every operation.
 uint64_t AttemptHash(const v1::RankRef& self) {
-  return Hash(fmt::format("{}/{}/{}", self.job_uid(), self.attempt(), self.epoch()));
+  return Fnv1a(fmt::format("{}/{}/{}", self.job_uid(), self.attempt(), self.epoch()));
 }
 
 absl::Status CheckIdentity(const v1::RankRef& mine, int64_t rank, const Identity& theirs) {
@@ -61,11 +56,12 @@ absl::Status CheckIdentity(const v1::RankRef& mine, int64_t rank, const Identity
 
 UcxTransport::UcxTransport(const v1::RankRef& self) : self_(self), loop_("mega-ucx") {}
 
-absl::StatusOr<std::unique_ptr<UcxTransport>> UcxTransport::Create(const v1::RankRef& self) {
+absl::StatusOr<std::unique_ptr<UcxTransport>> UcxTransport::Create(const v1::RankRef& self,
+                                                                   bool loopback) {
   std::unique_ptr<UcxTransport> transport(new UcxTransport(self));
   absl::StatusOr<std::string> address;
   transport->loop_.Run([&] {
-    transport->link_ = std::make_unique<UcxConnections>(self.rank());
+    transport->link_ = std::make_unique<UcxConnections>(self.rank(), loopback);
     const absl::Status opened = transport->link_->Open();
     address = opened.ok() ? transport->link_->Address() : opened;
     if (address.ok()) transport->loop_.Add(transport->link_.get());

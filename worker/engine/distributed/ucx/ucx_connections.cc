@@ -73,11 +73,14 @@ void OnLost(void* lost, ucp_ep_h, ucs_status_t status) {
 
 absl::Status UcxConnections::Open() {
   ucp_config_t* config = nullptr;
-  ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
+  // Settings come from here. The prefix keeps UCX_TLS and its like, made for other programs of the
+  // user, from changing how we train.
+  ucs_status_t status = ucp_config_read("MEGA_ENGINE", nullptr, &config);
   if (status != UCS_OK) return FromUcs(status, "reading UCX's configuration");
   const std::pair<const char*, const char*> settings[] = {
       {"TLS", CrossMemoryAttachWorks() ? "posix,cma,tcp,self" : "posix,tcp,self"},
       {"KEEPALIVE_INTERVAL", "200ms"},
+      {"NET_DEVICES", loopback_ ? "lo" : "all"},
   };
   for (const auto& [key, value] : settings) {
     status = ucp_config_modify(config, key, value);

@@ -15,7 +15,8 @@ namespace mega::distributed {
 
 class UcxConnections : public Link, public ProgressLoop::Task {
  public:
-  explicit UcxConnections(int64_t rank) : rank_(rank) {}
+  // `loopback`: all peers are on this host, so nothing listens to any other.
+  UcxConnections(int64_t rank, bool loopback) : rank_(rank), loopback_(loopback) {}
   ~UcxConnections() override;
   absl::Status Open();
   // Bytes that Dial of another process takes.
@@ -41,6 +42,7 @@ class UcxConnections : public Link, public ProgressLoop::Task {
   void DropUnclaimed();
 
   const int64_t rank_;
+  const bool loopback_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   std::map<int64_t, Peer> peers_;  // stable addresses: endpoints point to them
