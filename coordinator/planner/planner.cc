@@ -105,11 +105,15 @@ class PlanMaker {
         return absl::ResourceExhaustedError(fmt::format(
             "the job needs {} devices for one replica, but {} {}; add workers or devices", replica,
             counted ? "resources give" : "the largest nodes have", devices));
-      replicas = std::min(devices / replica, batch);
+      // A replica beyond these would run masked rows only.
+      const int64_t micro_batch =
+          spec_.training().has_micro_batch_size() ? spec_.training().micro_batch_size() : 1;
+      replicas = std::min(devices / replica, CeilDiv(batch, std::max<int64_t>(micro_batch, 1)));
       Reason("{} data-parallel {}: {} {} {}{}.", replicas, replicas == 1 ? "replica" : "replicas",
              devices, devices == 1 ? "device" : "devices",
              counted ? "asked for by resources" : "of the largest nodes.desired nodes",
-             replicas < devices / replica ? ", and no more replicas than samples in a step" : "");
+             replicas < devices / replica ? ", and no more replicas than micro-batches in a step"
+                                          : "");
     }
     if (replicas > batch)
       Reason(

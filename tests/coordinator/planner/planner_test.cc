@@ -198,6 +198,15 @@ TEST(Planner, StepsFollowFromTokens) {
   EXPECT_EQ(Plan(job, {MakeNode("a", 1)})->steps(), 5);
 }
 
+// Case: 12 samples in micro-batches of 4 on 8 devices: five replicas trained on nothing.
+TEST(Planner, ChoosesNoMoreReplicasThanMicroBatchesInAStep) {
+  v1::JobSpec spec = Job();
+  spec.mutable_training()->set_micro_batch_size(4);
+  const v1::Plan plan = *Plan(spec, {MakeNode("a", 8)});
+  EXPECT_EQ(plan.layout().data_parallel_size(), 3);
+  EXPECT_EQ(plan.micro_batches(), 1);
+}
+
 TEST(Planner, BudgetsMemoryByPurpose) {
   const v1::Plan plan = *Plan(Job(), {MakeNode("a", 2)});
   EXPECT_EQ(plan.memory().weights_bytes(), 4 * (plan.parameters() + 32 * 16));  // angles of 32
