@@ -9,12 +9,7 @@
 
 namespace mega::engine {
 
-BatchFeed::BatchFeed(const BatchShape& shape, Stream& stream)
-    : shape_(shape),
-      stream_(&stream),
-      sample_(shape.seq_length + 1),
-      tokens_(shape.micro_batch_size * shape.seq_length),
-      labels_(tokens_.size()) {}
+BatchFeed::BatchFeed(const BatchShape& shape, Stream& stream) : shape_(shape), stream_(&stream) {}
 
 absl::StatusOr<BatchFeed> BatchFeed::Make(const BatchShape& shape, Pool& pool, Stream& stream) {
   BatchFeed feed(shape, stream);
@@ -28,6 +23,10 @@ absl::StatusOr<BatchFeed> BatchFeed::Make(const BatchShape& shape, Pool& pool, S
     feed.tensors_.push_back(std::move(tokens));
     feed.tensors_.push_back(std::move(labels));
   }
+  // The host's rows are smaller than what has just been found to fit.
+  feed.sample_.resize(shape.seq_length + 1);
+  feed.tokens_.resize(rows.elements());
+  feed.labels_.resize(rows.elements());
   return feed;
 }
 
