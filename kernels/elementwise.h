@@ -20,7 +20,5 @@ void CopyColumnsIn(Stream& stream, TensorView part_TP, TensorView whole_TC, int6
 double SumOfSquares(Stream& stream, TensorView x);
 // Sum in double, same rule.
 double Sum(Stream& stream, TensorView x);
-// False if any element is NaN or infinite.
-bool AllFinite(Stream& stream, TensorView x);
 
 }  // namespace mega::kernels

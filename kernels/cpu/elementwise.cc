@@ -1,7 +1,6 @@
 #include "kernels/elementwise.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <vector>
 
@@ -56,25 +55,6 @@ double SumOfSquaresRange(const float* x, int64_t n) {
   return SumInDouble(x, n, [](auto v, auto sum) HWY_ATTR { return hn::MulAdd(v, v, sum); });
 }
 
-// An element is finite unless its exponent is all ones; the largest magnitude tells for all.
-bool AllFiniteRange(const float* x, int64_t n) {
-  const hn::ScalableTag<int32_t> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto* bits = reinterpret_cast<const int32_t*>(x);
-  auto largest = hn::Zero(d);
-  const auto magnitude = hn::Set(d, 0x7fffffff);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    largest = hn::Max(largest, hn::And(magnitude, hn::LoadU(d, bits + i)));
-  int32_t most = hn::GetLane(hn::MaxOfLanes(d, largest));
-  for (; i < n; ++i) {
-    int32_t word;
-    std::memcpy(&word, x + i, sizeof(word));
-    most = std::max(most, word & 0x7fffffff);
-  }
-  return most < 0x7f800000;
-}
-
 }  // namespace mega::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -84,7 +64,6 @@ HWY_EXPORT(AddRange);
 HWY_EXPORT(ScaleRange);
 HWY_EXPORT(SumRange);
 HWY_EXPORT(SumOfSquaresRange);
-HWY_EXPORT(AllFiniteRange);
 
 namespace {
 
@@ -181,15 +160,6 @@ double SumOfSquares(Stream& stream, TensorView x) {
 
 double Sum(Stream& stream, TensorView x) {
   return SumOfBlocks(stream, x, HWY_DYNAMIC_DISPATCH(SumRange));
-}
-
-bool AllFinite(Stream& stream, TensorView x) {
-  const float* data = Data(x);
-  std::atomic<bool> finite{true};
-  ParallelFor(stream, x.elements(), kGrain, [&](int64_t begin, int64_t end) {
-    if (!HWY_DYNAMIC_DISPATCH(AllFiniteRange)(data + begin, end - begin)) finite = false;
-  });
-  return finite;
 }
 
 }  // namespace mega::kernels

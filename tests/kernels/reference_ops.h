@@ -15,6 +15,5 @@ void RunCrossEntropy(testing::ReferenceCase& c);
 void RunLinear(testing::ReferenceCase& c);
 void RunEmbedding(testing::ReferenceCase& c);
 void RunAdamW(testing::ReferenceCase& c);
-void RunClip(testing::ReferenceCase& c);
 
 }  // namespace mega::kernels

@@ -191,21 +191,4 @@ void RunAdamW(ReferenceCase& c) {
   ExpectClose(c, "out.exp_avg_sq", v);
 }
 
-void RunClip(ReferenceCase& c) {
-  Stream stream({}, 1);
-  double squares = 0;
-  for (int i = 0; c.Has("in.g" + std::to_string(i)); ++i)
-    squares += SumOfSquares(stream, c.Get("in.g" + std::to_string(i)));
-  HostTensor norm({1});
-  norm.f32()[0] = static_cast<float>(std::sqrt(squares));
-  ExpectClose(c, "out.norm", norm);
-  const double factor =
-      std::min(1.0, c.about.at("max_norm").get<double>() / (std::sqrt(squares) + 1e-6));
-  for (int i = 0; c.Has("in.g" + std::to_string(i)); ++i) {
-    HostTensor g = c.Get("in.g" + std::to_string(i));
-    Scale(stream, g, static_cast<float>(factor));
-    ExpectClose(c, "out.clipped_g" + std::to_string(i), g);
-  }
-}
-
 }  // namespace mega::kernels

@@ -19,7 +19,6 @@ namespace mega::optimizer {
 struct StepResult {
   double grad_norm = 0;  // before clipping
   double lr = 0;
-  bool skipped = false;  // the step changed nothing (loss scaling; never in f32)
 };
 
 // A state tensor as a checkpoint sees it: same shape and place as its parameter.
