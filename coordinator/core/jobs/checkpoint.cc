@@ -78,6 +78,8 @@ std::string SpecJson(const v1::JobSpec& spec) {
   v1::JobSpec sections;
   *sections.mutable_model() = spec.model();
   *sections.mutable_data() = spec.data();
+  *sections.mutable_training() = spec.training();
+  *sections.mutable_optimizer() = spec.optimizer();
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   std::string json;

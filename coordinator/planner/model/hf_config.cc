@@ -1,5 +1,6 @@
 // config.json of a Hugging Face folder, llama family, in the older spelling (rope_theta,
 // rope_scaling) and the newer one (rope_parameters).
+#include <cstdint>
 #include <filesystem>
 
 #include "base/read_file.h"
@@ -133,31 +134,59 @@ class ConfigReader {
   std::string errors_;
 };
 
-}  // namespace
+std::string FileIn(const std::string& folder) {
+  return (std::filesystem::path(folder) / "config.json").string();
+}
 
-absl::StatusOr<v1::Model> ParseHfConfig(std::string_view text, const std::string& file) {
+absl::StatusOr<std::string> ReadText(const std::string& file) {
+  absl::StatusOr<std::string> text = ReadRegularFile(file, kLongestConfig);
+  if (text.ok()) return text;
+  if (absl::IsInvalidArgument(text.status()))
+    return InvalidArgument("{}; this is no model's config.json",
+                           std::string(text.status().message()));
+  return NotFound("{} cannot be read; give a Hugging Face folder in model.hf", file);
+}
+
+absl::StatusOr<json> Parse(std::string_view text, const std::string& file) {
   bool too_deep = false;
   const auto bounded = [&too_deep](int depth, json::parse_event_t, json&) {
     too_deep = too_deep || depth > kDeepestConfig;
     return depth <= kDeepestConfig;  // what lies deeper is not kept
   };
-  const json config = json::parse(text, bounded, /*allow_exceptions=*/false);
+  json config = json::parse(text, bounded, /*allow_exceptions=*/false);
   if (too_deep)
     return InvalidArgument("{} is nested more than {} levels deep; this is no model's config.json",
                            file, kDeepestConfig);
   if (!config.is_object()) return InvalidArgument("{} is not a JSON object", file);
+  return config;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::Model> ParseHfConfig(std::string_view text, const std::string& file) {
+  MEGA_ASSIGN_OR_RETURN(const json config, Parse(text, file));
   return ConfigReader(config, file).Read();
 }
 
 absl::StatusOr<v1::Model> ReadHfConfig(const std::string& folder) {
-  const std::string file = (std::filesystem::path(folder) / "config.json").string();
-  const absl::StatusOr<std::string> text = ReadRegularFile(file, kLongestConfig);
-  if (absl::IsInvalidArgument(text.status()))
-    return InvalidArgument("{}; this is no model's config.json",
-                           std::string(text.status().message()));
-  if (!text.ok())
-    return NotFound("{} cannot be read; give a Hugging Face folder in model.hf", file);
-  return ParseHfConfig(*text, file);
+  const std::string file = FileIn(folder);
+  MEGA_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
+  return ParseHfConfig(text, file);
+}
+
+absl::StatusOr<std::vector<int32_t>> ReadHfStopTokens(const std::string& folder) {
+  const std::string file = FileIn(folder);
+  MEGA_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
+  MEGA_ASSIGN_OR_RETURN(const json config, Parse(text, file));
+  std::vector<int32_t> tokens;
+  if (!Set(config, "eos_token_id")) return tokens;
+  const json& id = config["eos_token_id"];
+  for (const json& token : id.is_array() ? id : json::array({id})) {
+    if (!token.is_number_integer() || token < 0 || token > INT32_MAX)
+      return InvalidArgument("{}: eos_token_id is neither a token id nor a list of them", file);
+    tokens.push_back(token.get<int32_t>());
+  }
+  return tokens;
 }
 
 absl::Status FillFromHf(v1::Model& model) {

@@ -44,6 +44,8 @@ absl::Status FillFromHf(v1::Model& model);
 // rope_parameters). Keys that change the numbers and that this release does not honour are refused
 // by name.
 absl::StatusOr<v1::Model> ReadHfConfig(const std::string& folder);
+// Its eos_token_id: none, one or several.
+absl::StatusOr<std::vector<int32_t>> ReadHfStopTokens(const std::string& folder);
 // The text of one; `file` is its name in errors.
 absl::StatusOr<v1::Model> ParseHfConfig(std::string_view text, const std::string& file);
 

@@ -16,6 +16,15 @@
 namespace mega::checkpoint {
 namespace {
 
+absl::Status CheckSize(const std::string& path, int64_t bytes) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (error) return DataLoss("{}: {}; the checkpoint lacks a file", path, error.message());
+  if (static_cast<int64_t>(size) == bytes) return absl::OkStatus();
+  return DataLoss("{} has {} bytes but its manifest says {}; the file was cut or replaced", path,
+                  size, bytes);
+}
+
 // The files of one load, opened when first needed.
 class Files {
  public:
@@ -29,13 +38,7 @@ class Files {
     const std::string path = folder_ + "/" + slice.file();
     auto open = open_.find(slice.file());
     if (open == open_.end()) {
-      std::error_code error;
-      const auto size = std::filesystem::file_size(path, error);
-      if (error) return DataLoss("{}: {}; the checkpoint lacks a file", path, error.message());
-      if (static_cast<int64_t>(size) != bytes_.at(slice.file())) {
-        return DataLoss("{} has {} bytes but its manifest says {}; the file was cut or replaced",
-                        path, size, bytes_.at(slice.file()));
-      }
+      MEGA_RETURN_IF_ERROR(CheckSize(path, bytes_.at(slice.file())));
       absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(path);
       if (!file.ok()) return DataLoss("{}", std::string(file.status().message()));
       open = open_.emplace(slice.file(), std::move(*file)).first;
@@ -128,12 +131,31 @@ absl::Status CheckWanted(const Tensors& tensors, const std::string& folder,
   return missing.empty() ? absl::InvalidArgumentError(text) : absl::NotFoundError(text);
 }
 
+Tensors TensorsOf(const v1::Manifest& manifest) {
+  Tensors tensors;
+  for (const v1::TensorInfo& tensor : manifest.tensors()) tensors[tensor.name()] = &tensor;
+  return tensors;
+}
+
 }  // namespace
+
+absl::Status CheckLoad(const v1::Manifest& manifest, const std::string& folder,
+                       std::span<const NamedSlice> into) {
+  MEGA_RETURN_IF_ERROR(CheckWanted(TensorsOf(manifest), folder, into));
+  double there = 0, wanted = 0;
+  for (const v1::CheckpointFile& file : manifest.files()) {
+    MEGA_RETURN_IF_ERROR(CheckSize(folder + "/" + file.name(), file.bytes()));
+    there += static_cast<double>(file.bytes());
+  }
+  for (const NamedSlice& want : into) wanted += static_cast<double>(want.view.bytes());
+  if (wanted <= there) return absl::OkStatus();
+  return DataLoss("the files of checkpoint {} have {:.0f} bytes but its model needs {:.0f}", folder,
+                  there, wanted);
+}
 
 absl::Status Load(const v1::Manifest& manifest, const std::string& folder,
                   std::span<const NamedSlice> into) {
-  Tensors tensors;
-  for (const v1::TensorInfo& tensor : manifest.tensors()) tensors[tensor.name()] = &tensor;
+  const Tensors tensors = TensorsOf(manifest);
   std::map<std::string, std::vector<const v1::TensorSlice*>> stored;
   for (const v1::TensorSlice& slice : manifest.slices()) stored[slice.tensor()].push_back(&slice);
 

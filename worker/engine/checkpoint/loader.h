@@ -10,6 +10,12 @@
 
 namespace mega::checkpoint {
 
+// Whether `into` can be loaded, views unread and unwritten: its tensors are there with their shapes
+// and types, and the files of the manifest are there with their sizes. For who has not taken memory
+// yet: a small manifest may claim a model that no file could hold. Errors as those of Load.
+absl::Status CheckLoad(const v1::Manifest& manifest, const std::string& folder,
+                       std::span<const NamedSlice> into);
+
 // `manifest` has passed ValidateManifest; its files lie in `folder`. Only the files and ranges that
 // overlap are read; the checksum of every stored slice that is touched is verified. NOT_FOUND lists
 // the tensors the checkpoint lacks, INVALID_ARGUMENT those of another shape or type (nothing is

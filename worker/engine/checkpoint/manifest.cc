@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "base/check.h"
@@ -119,6 +120,15 @@ absl::Status ValidateManifest(const v1::Manifest& manifest) {
     return InvalidArgument("manifest is of step {} but its trainer state of step {}",
                            manifest.step(), manifest.state().step());
   }
+  // A trainer counts on from these.
+  constexpr int64_t kMostCounted = int64_t{1} << 60;
+  for (const auto& [name, count] :
+       {std::pair{"consumed_samples", manifest.state().consumed_samples()},
+        std::pair{"consumed_tokens", manifest.state().consumed_tokens()}}) {
+    if (count < 0 || count > kMostCounted) {
+      return InvalidArgument("{} of the trainer state is {}; it is from 0 to 2^60", name, count);
+    }
+  }
   std::set<std::string> files;
   for (const v1::CheckpointFile& file : manifest.files()) {
     if (!IsPlainName(file.name())) {
@@ -198,7 +208,9 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& folder) {
   if (fs::exists(folder + "/" + kManifestName, error)) return folder;
   if (!fs::is_directory(folder, error)) return NotFound("{} is not a folder", folder);
   std::string best;
-  int64_t best_step = -1;
+  // By when it was committed, so that of several jobs in one folder the latest is meant, not the
+  // longest.
+  std::tuple<int64_t, int64_t, int64_t> newest = {-1, -1, -1};
   auto it = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied,
                                              error);
   for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
@@ -206,8 +218,11 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& folder) {
     const std::string name = it->path().filename().string();
     if (name.rfind("step-", 0) != 0 || !fs::exists(it->path() / kManifestName, ignored)) continue;
     const absl::StatusOr<v1::Manifest> manifest = ReadManifest(it->path().string());
-    if (manifest.ok() && manifest->step() > best_step) {
-      best_step = manifest->step();
+    if (!manifest.ok()) continue;
+    const std::tuple<int64_t, int64_t, int64_t> age = {
+        manifest->create_time().seconds(), manifest->create_time().nanos(), manifest->step()};
+    if (age > newest) {
+      newest = age;
       best = it->path().string();
     }
   }

@@ -64,7 +64,7 @@ absl::StatusOr<std::vector<std::vector<int32_t>>> Generate(
       const std::span<const float> logits = logits_RV.view().Rows(row++, 1).flat<const float>();
       const int32_t next = Sample(logits, texts[i], options.sampling, i, texts[i].size());
       lengths[i] = 0;
-      if (next == options.stop_token) continue;
+      if (std::ranges::find(options.stop_tokens, next) != options.stop_tokens.end()) continue;
       texts[i].push_back(next);
       results[i].push_back(next);
       if (options.on_token) options.on_token(i, next);

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,7 +16,7 @@ namespace mega::inference {
 struct GenerateOptions {
   int64_t max_new_tokens = 64;
   SamplingOptions sampling;
-  std::optional<int32_t> stop_token;  // is not part of the result
+  std::vector<int32_t> stop_tokens;  // end a sequence and are not part of it
   // Called for every new token as it comes; may be empty.
   std::function<void(size_t sequence, int32_t token)> on_token;
 };

@@ -45,7 +45,8 @@ absl::Status Run(const GenerateOptions& options) {
   MEGA_ASSIGN_OR_RETURN(const std::vector<Ids> prompts, PromptIds(options, tokenizer.get()));
 
   inference::GenerateOptions generate{.max_new_tokens = options.max_new_tokens,
-                                      .sampling = options.sampling};
+                                      .sampling = options.sampling,
+                                      .stop_tokens = model.stop_tokens};
   if (options.greedy) generate.sampling.temperature = 0;
   const bool stream_text = options.output == "text" && prompts.size() == 1 && tokenizer;
   if (stream_text) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "mega/v1/trainer.pb.h"
@@ -13,14 +14,16 @@ namespace mega::engine {
 
 // In this order: the manifest that the coordinator sent (a restart), checkpoint.load (a Mega
 // checkpoint continues with optimizer and step, a Hugging Face folder gives weights), fresh values
-// from the seed. Returns the state to continue from (step 0 for the latter two).
+// from the seed. Returns the state to continue from (step 0 for the latter two), and says where the
+// job differs from what the checkpoint was trained with.
 absl::StatusOr<v1::TrainerState> Restore(const v1::StartTraining& start, models::Decoder& model,
                                          optimizer::AdamW& optimizer);
 
 // A model for generation: a Mega checkpoint or a Hugging Face folder.
 struct LoadedModel {
   std::unique_ptr<models::Decoder> decoder;
-  std::string tokenizer;  // name; empty for a Hugging Face folder
+  std::string tokenizer;             // name; empty for a Hugging Face folder
+  std::vector<int32_t> stop_tokens;  // eos_token_id of a Hugging Face folder
 };
 absl::StatusOr<LoadedModel> LoadModel(const std::string& folder, Pool& pool, Stream& stream);
 

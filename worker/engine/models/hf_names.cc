@@ -102,39 +102,36 @@ std::vector<HfTensor> HfTensors(const ModelSpec& spec) {
   return all;
 }
 
-absl::Status LoadHf(const ModelSpec& spec, const TensorSource& source,
-                    std::span<distributed::Parameter* const> parameters) {
-  std::map<std::string, distributed::Parameter*> ours;
-  for (distributed::Parameter* parameter : parameters) ours[parameter->info.name] = parameter;
-
+absl::Status CheckHf(const ModelSpec& spec, const TensorSource& source) {
   std::vector<std::string> complaints;
-  std::vector<std::pair<HfTensor, SourceTensor>> found;
   std::set<std::string> expected;
   const std::set<std::string> present(source.names.begin(), source.names.end());
-  for (HfTensor& tensor : HfTensors(spec)) {
+  for (const HfTensor& tensor : HfTensors(spec)) {
     expected.insert(tensor.name);
-    if (!ours.contains(tensor.ours)) continue;  // another stage's
-    if (!present.contains(tensor.name)) {
-      complaints.push_back(fmt::format("{} is missing", tensor.name));
-      continue;
-    }
-    absl::StatusOr<SourceTensor> have = source.read(tensor.name);
-    std::string complaint = Complaint(tensor, have);
-    if (!complaint.empty())
-      complaints.push_back(std::move(complaint));
-    else
-      found.emplace_back(std::move(tensor), *have);
+    std::string complaint = present.contains(tensor.name)
+                                ? Complaint(tensor, source.read(tensor.name))
+                                : fmt::format("{} is missing", tensor.name);
+    if (!complaint.empty()) complaints.push_back(std::move(complaint));
   }
   for (const std::string& name : source.names)
     if (!expected.contains(name) && !MayBeIgnored(spec, name))
       complaints.push_back(fmt::format("{} is unknown to this model", name));
-  if (!complaints.empty())
-    return InvalidArgument(
-        "the weights do not fit the model; compare config.json with the model section:\n  {}",
-        fmt::join(complaints, "\n  "));
+  if (complaints.empty()) return absl::OkStatus();
+  return InvalidArgument(
+      "the weights do not fit the model; compare config.json with the model section:\n  {}",
+      fmt::join(complaints, "\n  "));
+}
 
-  for (const auto& [tensor, have] : found) {
-    const kernels::TensorView value = ours.at(tensor.ours)->value;
+absl::Status LoadHf(const ModelSpec& spec, const TensorSource& source,
+                    std::span<distributed::Parameter* const> parameters) {
+  MEGA_RETURN_IF_ERROR(CheckHf(spec, source));
+  std::map<std::string, distributed::Parameter*> ours;
+  for (distributed::Parameter* parameter : parameters) ours[parameter->info.name] = parameter;
+  for (const HfTensor& tensor : HfTensors(spec)) {
+    const auto parameter = ours.find(tensor.ours);
+    if (parameter == ours.end()) continue;  // another stage's
+    MEGA_ASSIGN_OR_RETURN(const SourceTensor have, source.read(tensor.name));
+    const kernels::TensorView value = parameter->second->value;
     const int64_t columns = value.rank() == 2 ? value.dim(1) : 1;
     const int64_t width = kernels::SizeOf(have.dtype);
     for (const RowRange& range : tensor.ranges) {

@@ -40,8 +40,12 @@ struct TensorSource {
   std::function<absl::StatusOr<SourceTensor>(const std::string& name)> read;
 };
 
-// Fills the values of `parameters` (host memory) from F32, BF16 or F16 tensors. Missing, unknown
-// and misshapen tensors are all named in one error, before anything is written.
+// Whether the source holds exactly the tensors of the model: missing, unknown and misshapen ones
+// are all named in one error.
+absl::Status CheckHf(const planner::ModelSpec& spec, const TensorSource& source);
+
+// Fills the values of `parameters` (host memory) from F32, BF16 or F16 tensors. Nothing
+// is written unless CheckHf is content.
 absl::Status LoadHf(const planner::ModelSpec& spec, const TensorSource& source,
                     std::span<distributed::Parameter* const> parameters);
 

@@ -226,6 +226,22 @@ TEST_F(HfConfig, DeepNestingIsRefusedWhereverItStands) {
   EXPECT_TRUE(Read(config_.dump()).ok());
 }
 
+TEST_F(HfConfig, StopTokensAreNoneOneOrSeveral) {
+  using Tokens = std::vector<int32_t>;
+  for (const auto& [text, tokens] : {std::pair{"{}", Tokens{}},
+                                     {R"({"eos_token_id": null})", Tokens{}},
+                                     {R"({"eos_token_id": 2})", Tokens{2}},
+                                     {R"({"eos_token_id": [128001, 128009]})", {128001, 128009}}}) {
+    std::ofstream(folder_ + "/config.json") << text;
+    EXPECT_EQ(*ReadHfStopTokens(folder_), tokens) << text;
+  }
+  for (const char* text : {R"({"eos_token_id": "end"})", R"({"eos_token_id": [2, -1]})",
+                           R"({"eos_token_id": 4294967296})"}) {
+    std::ofstream(folder_ + "/config.json") << text;
+    EXPECT_EQ(ReadHfStopTokens(folder_).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
 // Case: a named pipe without a writer blocked the submit for ever.
 TEST_F(HfConfig, APipeIsNoConfig) {
   ASSERT_EQ(mkfifo((folder_ + "/config.json").c_str(), 0600), 0);

@@ -82,6 +82,8 @@ TEST(Manifest, RefusesWhatCouldNotBeLoadedAndSaysWhy) {
       {"more elements", [](auto& m) { *m.add_slices() = m.slices(0); }},
       {"overlap", [](auto& m) { m.mutable_slices(3)->set_offset(0, 1); }},
       {"too large", [](auto& m) { m.mutable_tensors(0)->set_global_shape(0, INT64_MAX / 2); }},
+      {"consumed_samples", [](auto& m) { m.mutable_state()->set_consumed_samples(-1); }},
+      {"consumed_tokens", [](auto& m) { m.mutable_state()->set_consumed_tokens(INT64_MAX); }},
       {"negative", [](auto& m) { m.mutable_tensors(0)->set_global_shape(0, -4); }},
   };
   ASSERT_EQ(ValidateManifest(Good()), absl::OkStatus());
@@ -115,6 +117,12 @@ TEST(Manifest, ATornCheckpointIsNotFound) {
   }
   EXPECT_EQ(*FindCheckpoint(folder.path()), StepFolder(folder.path(), 12));
   EXPECT_EQ(*FindCheckpoint(StepFolder(folder.path(), 3)), StepFolder(folder.path(), 3));
+
+  // The newest is the one committed last, whatever job it is of and how far that one had come.
+  v1::Manifest later = *ReadManifest(StepFolder(folder.path(), 3));
+  later.mutable_create_time()->set_seconds(1'700'000'000);
+  ASSERT_EQ(WriteManifest(later, StepFolder(folder.path(), 3)), absl::OkStatus());
+  EXPECT_EQ(*FindCheckpoint(folder.path()), StepFolder(folder.path(), 3));
   const auto read = ReadManifest(StepFolder(folder.path(), 12));
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->step(), 12);

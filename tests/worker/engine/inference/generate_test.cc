@@ -77,11 +77,11 @@ TEST(Generate, StopsAtTheStopTokenTheLimitAndTheLastPosition) {
   // 16 positions: 3 of the prompt, 13 inputs more, and the token that follows the last.
   EXPECT_EQ(free_run[0].size(), 14u);
   std::vector<int32_t> seen;
-  const auto stopped = *Generate(
-      tiny.model, tiny.pool, tiny.stream, prompts,
-      {.max_new_tokens = 100, .stop_token = free_run[0][4], .on_token = [&](size_t, int32_t token) {
-         seen.push_back(token);
-       }});
+  const auto stopped =
+      *Generate(tiny.model, tiny.pool, tiny.stream, prompts,
+                {.max_new_tokens = 100,
+                 .stop_tokens = {free_run[0][4]},
+                 .on_token = [&](size_t, int32_t token) { seen.push_back(token); }});
   EXPECT_LE(stopped[0].size(), 4u);
   EXPECT_EQ(stopped[0], seen);
   EXPECT_EQ(Generate(tiny.model, tiny.pool, tiny.stream, prompts, {.max_new_tokens = 0})->at(0),

@@ -1,5 +1,6 @@
 #include "tests/worker/engine/main/scripted_worker.h"
 
+#include <google/protobuf/util/json_util.h>
 #include <grpcpp/grpcpp.h>
 
 #include "coordinator/planner/planner.h"
@@ -88,6 +89,9 @@ void ScriptedWorker::Answer(const v1::EngineMessage& message) {
     *manifest.mutable_slices() = part.slices();
     *manifest.mutable_files() = part.files();
     *manifest.mutable_state() = part.state();
+    const auto printed =
+        google::protobuf::util::MessageToJsonString(start_.spec(), manifest.mutable_spec_json());
+    MEGA_CHECK_OK(printed);
     MutexLock lock(mu_);
     committed_.push_back(manifest);
   }
