@@ -11,6 +11,7 @@ namespace mega::cli {
 namespace {
 
 constexpr char kBadRequestUrl[] = "type.googleapis.com/google.rpc.BadRequest";
+constexpr char kErrorInfoUrl[] = "type.googleapis.com/google.rpc.ErrorInfo";  // the reason alone
 constexpr char kSpecInvalid[] = "SPEC_INVALID";
 constexpr size_t kMaxShown = 100;
 
@@ -74,18 +75,14 @@ std::vector<FieldViolation> ViolationsOf(const absl::Status& status) {
   return violations;
 }
 
+std::string ReasonOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kErrorInfoUrl);
+  return payload.has_value() ? std::string(*payload) : "";
+}
+
 absl::Status FromGrpc(const grpc::Status& status, const std::string& target) {
   if (status.ok()) return absl::OkStatus();
   const auto code = static_cast<absl::StatusCode>(status.error_code());
-  std::string message = Printable(status.error_message());
-  if (code == absl::StatusCode::kUnavailable) {
-    message = fmt::format(
-        "coordinator {} cannot be reached: {}\nis it running there? --coordinator HOST:PORT or "
-        "MEGACTL_COORDINATOR names another; `megactl run JOB.yaml` needs none",
-        target, message);
-  } else if (code == absl::StatusCode::kDeadlineExceeded) {
-    message = fmt::format("coordinator {} did not answer in time: {}", target, message);
-  }
   google::rpc::Status details;
   google::rpc::BadRequest request;
   google::rpc::ErrorInfo info;
@@ -94,6 +91,16 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& target) {
       detail.UnpackTo(&request);
       detail.UnpackTo(&info);
     }
+  }
+  std::string message = Printable(status.error_message());
+  // With a reason the coordinator itself has spoken: it can be reached.
+  if (code == absl::StatusCode::kUnavailable && info.reason().empty()) {
+    message = fmt::format(
+        "coordinator {} cannot be reached: {}\nis it running there? --coordinator HOST:PORT or "
+        "MEGACTL_COORDINATOR names another; `megactl run JOB.yaml` needs none",
+        target, message);
+  } else if (code == absl::StatusCode::kDeadlineExceeded) {
+    message = fmt::format("coordinator {} did not answer in time: {}", target, message);
   }
   std::vector<FieldViolation> violations;
   for (const auto& violation : request.field_violations()) {
@@ -107,7 +114,8 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& target) {
     message += named ? fmt::format("\n  {}", violation.description)
                      : fmt::format("\n  {}: {}", violation.field, violation.description);
   }
-  const absl::Status plain(code, message);
+  absl::Status plain(code, message);
+  if (!info.reason().empty()) plain.SetPayload(kErrorInfoUrl, absl::Cord(info.reason()));
   // Other requests have fields too; only a spec's are an invalid job file.
   return violations.empty() || info.reason() != kSpecInvalid ? plain
                                                              : WithViolations(plain, violations);

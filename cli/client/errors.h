@@ -23,6 +23,9 @@ struct FieldViolation {
 // lines of the message and stay readable through ViolationsOf.
 absl::Status FromGrpc(const grpc::Status& status, const std::string& target);
 
+// google.rpc.ErrorInfo.reason: "NODE_GONE". Empty: the coordinator gave none, or never answered.
+std::string ReasonOf(const absl::Status& status);
+
 std::vector<FieldViolation> ViolationsOf(const absl::Status& status);
 
 // A copy that carries `violations`, for checks that megactl does itself.

@@ -14,8 +14,10 @@ inline constexpr absl::Duration kFollowPatience = absl::Minutes(2);
 
 // Calls `open()` and hands each message to `take` until the stream ends well, an error that waiting
 // does not heal, or `kFollowPatience` without a message. `take` returns false to stop reading.
+// `is_final(status)` may end it earlier.
 template <typename Message, typename Open, typename Take>
-absl::Status Follow(const Open& open, const Take& take, bool again);
+absl::Status Follow(const Open& open, const Take& take, bool again,
+                    const std::function<bool(const absl::Status&)>& is_final = nullptr);
 
 // Blocks between two tries: 0.1 s, doubling to 2 s.
 class Pause {
@@ -30,7 +32,8 @@ class Pause {
 };
 
 template <typename Message, typename Open, typename Take>
-absl::Status Follow(const Open& open, const Take& take, bool again) {
+absl::Status Follow(const Open& open, const Take& take, bool again,
+                    const std::function<bool(const absl::Status&)>& is_final) {
   for (Pause pause;;) {
     Stream<Message> stream = open();
     for (Message message; stream.Next(&message);) {
@@ -41,7 +44,8 @@ absl::Status Follow(const Open& open, const Take& take, bool again) {
       return absl::OkStatus();
     }
     absl::Status status = stream.Finish();
-    if (!again || !absl::IsUnavailable(status) || !pause.Wait()) return status;
+    if (!again || !absl::IsUnavailable(status)) return status;
+    if ((is_final && is_final(status)) || !pause.Wait()) return status;
   }
 }
 

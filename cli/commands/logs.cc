@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/time/clock.h"
+#include "cli/client/errors.h"
 #include "cli/commands/command.h"
 #include "cli/commands/follow.h"
 #include "cli/commands/line_prefixer.h"
@@ -44,13 +45,20 @@ class LogReader {
       request_.set_tail_bytes(*tail);
     }
     while (true) {
-      MEGA_RETURN_IF_ERROR(Follow<v1::LogChunk>([this] { return client_.StreamLogs(request_); },
-                                                [this](const v1::LogChunk& chunk) {
-                                                  Take(chunk);
-                                                  return true;
-                                                },
-                                                options_.follow));
+      const absl::Status status = Follow<v1::LogChunk>(
+          [this] { return client_.StreamLogs(request_); },
+          [this](const v1::LogChunk& chunk) {
+            Take(chunk);
+            return true;
+          },
+          options_.follow, [this](const absl::Status& why) { return IsLeftBehind(why); });
       PrintStdout(prefixer_.Flush());
+      if (IsLeftBehind(status)) {
+        std::fprintf(stderr, "megactl: attempt %ld: %s; going on with the next attempt\n",
+                     static_cast<long>(attempt_), std::string(status.message()).c_str());
+      } else if (!status.ok()) {
+        return status;
+      }
       if (!options_.follow || options_.attempt != 0) return absl::OkStatus();
       MEGA_ASSIGN_OR_RETURN(const bool more, WaitForNextAttempt());
       if (!more) return absl::OkStatus();
@@ -62,6 +70,8 @@ class LogReader {
     if (chunk.attempt() != attempt_) {
       attempt_ = chunk.attempt();
       request_.clear_offsets();
+      // The offsets are of this attempt: after a lost connection "the newest" may be another.
+      request_.set_attempt(attempt_);
     }
     request_.clear_tail_bytes();  // offsets say where to go on
     (*request_.mutable_offsets())[chunk.rank()] =
@@ -69,13 +79,29 @@ class LogReader {
     PrintStdout(prefixer_.Add(chunk.rank(), chunk.data()));
   }
 
+  // The rest of this attempt's log is on a node that is gone, and a later attempt writes already.
+  bool IsLeftBehind(const absl::Status& status) {
+    if (!options_.follow || options_.attempt != 0 || ReasonOf(status) != "NODE_GONE") return false;
+    const absl::StatusOr<v1::Job> job = client_.GetJob(request_.name());
+    return job.ok() && NextAttempt(*job) != 0;
+  }
+
+  // The oldest attempt after the one shown that is still on record; 0: none.
+  int64_t NextAttempt(const v1::Job& job) const {
+    for (const v1::Attempt& attempt : job.attempts()) {
+      if (attempt.number() > attempt_) return attempt.number();
+    }
+    return 0;
+  }
+
   // The stream has ended: false when the job has too, true once it runs a later attempt.
   absl::StatusOr<bool> WaitForNextAttempt() {
     for (Pause pause;;) {
       const absl::StatusOr<v1::Job> job = client_.GetJob(request_.name());
       if (job.ok()) {
-        if (!job->attempts().empty() && job->attempts().rbegin()->number() > attempt_) {
+        if (const int64_t next = NextAttempt(*job); next != 0) {
           request_.clear_offsets();
+          request_.set_attempt(next);
           return true;
         }
         if (IsFinal(job->phase())) return false;

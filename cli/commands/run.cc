@@ -146,7 +146,8 @@ class Runner {
 
     client_.emplace(Target{.address = cluster_->address(), .source = "megactl run"});
     v1::SubmitJobRequest request;
-    request.set_request_id(std::filesystem::path(folder_).filename().string());
+    std::random_device random;
+    request.set_request_id(fmt::format("run-{:08x}{:08x}", random(), random()));
     *request.mutable_metadata() = loaded_.job.metadata;
     *request.mutable_spec() = loaded_.job.spec;
     const absl::StatusOr<v1::Job> job = client_->SubmitJob(request);

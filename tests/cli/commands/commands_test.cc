@@ -310,6 +310,38 @@ TEST_F(CommandsTest, LogsResumeByOffsetAndNameTheirRanks) {
   EXPECT_EQ(result.out, "rank 0 | zero\nrank 1 | one\nrank 0 | zwei\nrank 1 | no line end\n");
 }
 
+// A connection that breaks while the job restarts: what attempt 1 still has to say is not cut off,
+// and attempt 2 is shown from its first byte, whatever was seen of attempt 1.
+TEST_F(CommandsTest, LogsShowTheNextAttemptWhole) {
+  coordinator_.get = [](const v1::GetJobRequest&, v1::Job* job) {
+    Fill(job, v1::JOB_PHASE_SUCCEEDED);
+    for (int64_t number : {1, 2}) {
+      v1::Attempt& attempt = *job->add_attempts();
+      attempt.set_number(number);
+      attempt.mutable_plan()->set_world_size(1);
+    }
+    return grpc::Status::OK;
+  };
+  const std::map<int64_t, std::string> logs = {{1, "first attempt\n"}, {2, "second attempt\n"}};
+  std::atomic<int> calls = 0;
+  coordinator_.logs = [&](const v1::StreamLogsRequest& request,
+                          grpc::ServerWriter<v1::LogChunk>* writer) {
+    const bool broken = ++calls == 1;
+    v1::LogChunk chunk;
+    // Attempt 2 was placed while the connection was away.
+    chunk.set_attempt(request.attempt() != 0 ? request.attempt() : broken ? 1 : 2);
+    const auto seen = request.offsets().find(0);
+    const int64_t from = seen == request.offsets().end() ? 0 : seen->second;
+    chunk.set_offset(from);
+    chunk.set_data(logs.at(chunk.attempt()).substr(from, broken ? 6 : std::string::npos));
+    writer->Write(chunk);
+    return broken ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone") : grpc::Status::OK;
+  };
+  const Result result = Run({"logs", "-f", "tiny"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "first attempt\nsecond attempt\n");
+}
+
 TEST_F(CommandsTest, TextOfThePeerCannotDriveTheTerminal) {
   coordinator_.get = [](const v1::GetJobRequest&, v1::Job* job) {
     Fill(job, v1::JOB_PHASE_FAILED);
