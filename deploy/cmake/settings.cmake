@@ -14,7 +14,7 @@ add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initi
 # -O3 buys nothing here (the kernels vectorise by hand) and costs a fifth of the build.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  add_compile_options(-Wthread-safety)
+  add_compile_options(-Wthread-safety -Werror=thread-safety)
 endif()
 
 if(MEGA_SANITIZE STREQUAL "address")
