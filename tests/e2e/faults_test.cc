@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -127,6 +128,20 @@ TEST(BadInput, TwoSubmitsWithOneRequestIdGiveOneJob) {
   EXPECT_EQ(cluster.CtlJson({"get", "-o", "json"})["jobs"].size(), 1);
 }
 
+// Every other time as HTTP/2, so that it gets past the first frame. Closes `fd`.
+void SendNoise(int fd, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::string bytes =
+      seed % 2 == 0 ? "" : std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
+  const size_t preface = bytes.size();
+  bytes.resize(65536);
+  for (size_t i = preface; i < bytes.size(); ++i) bytes[i] = static_cast<char>(random());
+  for (int i = 0; i < 16; ++i) {
+    if (send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) break;
+  }
+  close(fd);
+}
+
 void SendRandomBytes(const std::string& address, uint64_t seed) {
   const int port = std::stoi(address.substr(address.rfind(':') + 1));
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -134,15 +149,27 @@ void SendRandomBytes(const std::string& address, uint64_t seed) {
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<uint16_t>(port));
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0) {
-    std::mt19937_64 random(seed);
-    std::string bytes(65536, '\0');
-    for (char& c : bytes) c = static_cast<char>(random());
-    for (int i = 0; i < 16; ++i) {
-      if (send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) break;
-    }
-  }
-  close(fd);
+  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0) << address;
+  SendNoise(fd, seed);
+}
+
+// The Unix socket between a worker and its engines, as the engine was told it.
+std::string SocketOf(pid_t engine) {
+  const std::string line = ReadFile("/proc/" + std::to_string(engine) + "/cmdline");
+  const std::string flag = std::string("--socket") + '\0';
+  const size_t at = line.find(flag);
+  EXPECT_NE(at, std::string::npos);
+  return at == std::string::npos ? "" : line.c_str() + at + flag.size();
+}
+
+void SendRandomBytesToSocket(const std::string& path, uint64_t seed) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un to{};
+  to.sun_family = AF_UNIX;
+  ASSERT_LT(path.size(), sizeof(to.sun_path));
+  std::copy(path.begin(), path.end(), to.sun_path);
+  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0) << path;
+  SendNoise(fd, seed);
 }
 
 TEST(Faults, RandomBytesOnEveryPortChangeNothing) {
@@ -151,7 +178,9 @@ TEST(Faults, RandomBytesOnEveryPortChangeNothing) {
   const std::string uid = cluster.Submit(TinyJob(cluster.path(), "noise", 2, 200));
   ASSERT_TRUE(cluster.WaitForStep(uid, 5, Seconds(60)));
   const json nodes = cluster.CtlJson({"nodes", "-o", "json"});
+  const std::string socket = SocketOf(cluster.RankPid(uid, 0));
   for (uint64_t seed = 0; seed < 20; ++seed) {
+    SendRandomBytesToSocket(socket, seed);
     SendRandomBytes(cluster.address(), seed);
     SendRandomBytes(cluster.metrics_address(), seed);
     SendRandomBytes(cluster.worker_metrics_address("a"), seed);
