@@ -39,10 +39,11 @@ absl::Status MakeFolderDurably(const std::string& folder) {
     }
     MEGA_RETURN_IF_ERROR(SyncFolder(each->parent_path().string()));
   }
-  if (!fs::is_directory(innermost, error)) {
-    return FailedPrecondition("{} is not a folder; move it away or choose another", folder);
-  }
-  return absl::OkStatus();
+  const fs::file_status made = fs::status(innermost, error);
+  if (fs::is_directory(made)) return absl::OkStatus();
+  // Who gives its part of a checkpoint up takes the folder away, if it is empty.
+  if (!fs::exists(made)) return Unavailable("{} was removed while it was made", folder);
+  return FailedPrecondition("{} is not a folder; move it away or choose another", folder);
 }
 
 std::string TemporaryName(const std::string& path) { return path + ".tmp"; }

@@ -1,5 +1,7 @@
 #include "worker/engine/main/train.h"
 
+#include <signal.h>
+
 #include "base/log.h"
 #include "worker/engine/main/exit_codes.h"
 #include "worker/engine/main/leave_within.h"
@@ -35,6 +37,8 @@ int ExitCodeOf(const absl::Status& status) {
 }  // namespace
 
 int Train(const TrainerLink::Options& options) {
+  // A file beyond the user's limit is then a failed save like a full disk's, not the rank's end.
+  signal(SIGXFSZ, SIG_IGN);
   SystemClock clock;
   TrainerLink link(options, clock);
   std::unique_ptr<Rank> rank;
