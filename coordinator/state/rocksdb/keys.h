@@ -10,7 +10,8 @@ namespace mega::state::keys {
 
 inline constexpr std::string_view kFormat = "format";
 inline constexpr std::string_view kMeta = "m";
-inline constexpr char kJob = 'j', kNode = 'n', kEvent = 'e', kCommand = 'c', kNamespace = 'N', kStep = 's';
+inline constexpr char kJob = 'j', kNode = 'n', kEvent = 'e', kCommand = 'c', kNamespace = 'N',
+                      kStep = 's';
 
 inline void AppendNumber(std::string& key, uint64_t number, int bytes) {
   for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) {

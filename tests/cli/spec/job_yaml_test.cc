@@ -129,10 +129,11 @@ TEST(JobYaml, RefusesBadKeysAndTypesByLineAndPath) {
        {"job.yaml:5:15: optimizer.wieght_decay is not a key; did you mean "
         "optimizer.weight_decay?"}},
       {"  elastic: {qqqqqqq: 3}\n",
-       {"job.yaml:5:13: elastic.qqqqqqq is not a key; the keys here are on_loss, on_gain"}},
+       {"job.yaml:5:13: elastic.qqqqqqq is not a key; the keys here are on_loss, cooldown, "
+        "on_gain"}},
       {"  health: {hang: {timeout: 3}}\n",
        {"job.yaml:5:19: health.hang.timeout is not a key; the keys here are collective_timeout, "
-        "step_timeout"}},
+        "step_timeout, first_step_timeout, checkpoint_timeout"}},
       {"  elastic: {<<: {a: b}}\n",
        {"job.yaml:5:13: elastic.<< is not a key; merge keys are not supported, write the keys "
         "out"}},
@@ -304,7 +305,7 @@ TEST(Overrides, AreReadAsStrictlyAsTheFile) {
       {"steps=20",
        "--set steps=20: steps is not a key; the keys here are model, data, training, "
        "optimizer, precision, parallelism, communication, memory, resources, elastic, "
-       "health, recovery, checkpoint, profile"},
+       "health, recovery, checkpoint, profile, scheduling"},
       {"seed=20", "--set seed=20: seed is not a key; did you mean training.seed?"},
       {"training.steps=many",
        "--set training.steps=many: training.steps: 'many' is not a whole number (such as 1000, "
@@ -326,7 +327,7 @@ TEST(Overrides, AreReadAsStrictlyAsTheFile) {
       {"..=1",
        "--set ..=1:  is not a key; the keys here are model, data, training, optimizer, "
        "precision, parallelism, communication, memory, resources, elastic, health, "
-       "recovery, checkpoint, profile"},
+       "recovery, checkpoint, profile, scheduling"},
   };
   for (const auto& [override, message] : cases) {
     const std::vector<std::string> problems = Problems(kGood, {override});
