@@ -5,10 +5,10 @@
 #include <thread>
 #include <utility>
 
+#include "base/listen_address.h"
 #include "base/log.h"
 #include "coordinator/planner/planner.h"
 #include "coordinator/service/exporter.h"
-#include "coordinator/service/listen_address.h"
 #include "coordinator/service/metrics_server.h"
 #include "coordinator/service/services.h"
 #include "coordinator/state/rocksdb/rocksdb_store.h"

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "base/listen_address.h"
 #include "base/status.h"
-#include "coordinator/service/listen_address.h"
 #include "prometheus/collectable.h"
 
 namespace prometheus {

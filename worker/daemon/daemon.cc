@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/listen_address.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "worker/daemon/checkpoint_removal.h"
 #include "worker/daemon/devices.h"
 #include "worker/daemon/leftovers.h"
-#include "worker/daemon/listen_address.h"
 #include "worker/daemon/node_probe.h"
 #include "worker/daemon/run_paths.h"
 
@@ -45,7 +45,9 @@ absl::Status Daemon::Init() {
   MEGA_ASSIGN_OR_RETURN(trainer_, TrainerService::Start(TrainerCallbacks()));
   MEGA_RETURN_IF_ERROR(TakeOverState(engine));
   MEGA_ASSIGN_OR_RETURN(exporter_, Exporter::Start(options_.metrics_listen, options_.node));
-  node_.set_metrics_address(AdvertisedAddress(options_.metrics_listen, exporter_->port()));
+  MEGA_ASSIGN_OR_RETURN(const ListenAddress metrics,
+                        ParseListenAddress("--metrics-listen", options_.metrics_listen));
+  node_.set_metrics_address(AdvertisedAddress(metrics.host, exporter_->port()));
   fatal_event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!fatal_event_) return ErrnoStatus(errno, "eventfd");
   BuildParts();
@@ -123,6 +125,8 @@ void Daemon::BuildParts() {
 }
 
 absl::Status Daemon::ServeWitness() {
+  MEGA_ASSIGN_OR_RETURN(const ListenAddress listen,
+                        ParseListenAddress("--listen", options_.listen));
   witness_ = std::make_unique<WitnessService>(options_.node, [this] {
     const absl::Duration ttl =
         session_->ttl() > absl::ZeroDuration() ? session_->ttl() : kUsualLease;
@@ -143,7 +147,7 @@ absl::Status Daemon::ServeWitness() {
         "--listen {}: cannot listen there; is the port taken? Port 0 takes a free one",
         options_.listen);
   }
-  node_.set_address(AdvertisedAddress(options_.listen, port));
+  node_.set_address(AdvertisedAddress(listen.host, port));
   return absl::OkStatus();
 }
 

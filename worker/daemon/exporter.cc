@@ -7,8 +7,8 @@
 #include <exception>
 #include <thread>
 
+#include "base/listen_address.h"
 #include "base/version.h"
-#include "worker/daemon/listen_address.h"
 #include "worker/daemon/unique_fd.h"
 
 namespace mega::daemon {
@@ -30,7 +30,7 @@ const char* Name(Exporter::Cause cause) {
 
 // Opens a connection and closes it.
 void Visit(const std::string& listen, int port) {
-  const auto address = ParseHostPort("--metrics-listen", listen);
+  const auto address = ParseListenAddress("--metrics-listen", listen);
   const std::string host =
       !address.ok() || address->host == "0.0.0.0" || address->host == "localhost" ? "127.0.0.1"
                                                                                   : address->host;

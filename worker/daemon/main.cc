@@ -8,11 +8,11 @@
 #include <filesystem>
 
 #include "CLI/CLI.hpp"
+#include "base/listen_address.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "worker/daemon/atomic_file.h"
 #include "worker/daemon/daemon.h"
-#include "worker/daemon/listen_address.h"
 #include "worker/daemon/unique_fd.h"
 
 namespace mega::daemon {
@@ -69,14 +69,8 @@ absl::Status CheckAddresses(const Flags& flags) {
       {"--listen", flags.daemon.listen},
       {"--metrics-listen", flags.daemon.metrics_listen}};
   for (const auto& [flag, value] : addresses) {
-    MEGA_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(flag, value));
-    if (!flags.insecure && !IsLoopback(address.host)) {
-      return InvalidArgument(
-          "{} {} is beyond loopback, and this release has no TLS: anyone on that network could "
-          "give "
-          "orders. Use 127.0.0.1, or accept it with --insecure on a network you trust",
-          flag, value);
-    }
+    MEGA_ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(flag, value));
+    MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed(flag, address, flags.insecure));
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// host:port to listen on. There is no TLS yet, so anything but loopback must be asked for.
+// host:port as flags give it. There is no TLS yet, so anything but loopback must be asked for.
 #pragma once
 
 #include <string>
@@ -6,12 +6,13 @@
 
 #include "base/status.h"
 
-namespace mega::service {
+namespace mega {
 
 struct ListenAddress {
   std::string host;  // without brackets
   int port = 0;      // 0: any free one
 
+  // "localhost" or an address that never leaves the machine. A name is what its owner makes of it.
   bool is_loopback() const;
   // Brackets around an IPv6 host.
   std::string ToString() const;
@@ -20,8 +21,13 @@ struct ListenAddress {
 // `flag` is named in the error.
 absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view flag, std::string_view text);
 
-// FAILED_PRECONDITION unless loopback or `insecure`.
+// INVALID_ARGUMENT unless loopback or `insecure`.
 absl::Status CheckPlainTextAllowed(std::string_view flag, const ListenAddress& address,
                                    bool insecure);
 
-}  // namespace mega::service
+// Where others reach what listens at `host` and got `port`: a wildcard becomes this machine's name.
+std::string AdvertisedAddress(const std::string& host, int port);
+
+std::string HostName();
+
+}  // namespace mega

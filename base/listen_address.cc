@@ -1,11 +1,19 @@
-#include "coordinator/service/listen_address.h"
+#include "base/listen_address.h"
+
+#include <arpa/inet.h>
+#include <unistd.h>
 
 #include "absl/strings/numbers.h"
 
-namespace mega::service {
+namespace mega {
 
 bool ListenAddress::is_loopback() const {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  if (host == "localhost") return true;
+  in_addr v4{};
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+  in6_addr v6{};
+  if (inet_pton(AF_INET6, host.c_str(), &v6) != 1) return false;
+  return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
 }
 
 std::string ListenAddress::ToString() const {
@@ -37,10 +45,21 @@ absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view flag, std::str
 absl::Status CheckPlainTextAllowed(std::string_view flag, const ListenAddress& address,
                                    bool insecure) {
   if (insecure || address.is_loopback()) return absl::OkStatus();
-  return FailedPrecondition(
-      "{} is {}, which others on the network can reach, and this release has no TLS; listen on "
-      "127.0.0.1, or say --insecure if the network is trusted",
+  return InvalidArgument(
+      "{} is {}, which is beyond loopback, and this release has no TLS: anyone on that network "
+      "could listen or give orders. Use 127.0.0.1, or say --insecure if the network is trusted",
       flag, address.ToString());
 }
 
-}  // namespace mega::service
+std::string AdvertisedAddress(const std::string& host, int port) {
+  const bool is_wildcard = host == "0.0.0.0" || host == "::";
+  return ListenAddress{is_wildcard ? HostName() : host, port}.ToString();
+}
+
+std::string HostName() {
+  char name[256] = {};
+  if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') return "localhost";
+  return name;
+}
+
+}  // namespace mega

@@ -1,0 +1,35 @@
+#include "base/listen_address.h"
+
+#include "gtest/gtest.h"
+
+namespace mega {
+namespace {
+
+TEST(ListenAddress, ReadsHostAndPort) {
+  const auto v4 = ParseListenAddress("--listen", "127.0.0.1:7070");
+  ASSERT_TRUE(v4.ok());
+  EXPECT_EQ(v4->host, "127.0.0.1");
+  EXPECT_EQ(v4->port, 7070);
+  const auto v6 = ParseListenAddress("--listen", "[::1]:0");
+  ASSERT_TRUE(v6.ok());
+  EXPECT_EQ(v6->host, "::1");
+  EXPECT_EQ(v6->ToString(), "[::1]:0");
+  for (const char* bad : {"", "7070", "host:", ":1", "::1:5", "h:65536", "h:-1", "h:1x"}) {
+    EXPECT_FALSE(ParseListenAddress("--listen", bad).ok()) << bad;
+  }
+}
+
+TEST(ListenAddress, OnlyLoopbackMayBePlain) {
+  for (const char* loopback :
+       {"127.0.0.1:0", "localhost:0", "[::1]:0", "127.8.9.1:0", "[::ffff:127.0.0.1]:0"}) {
+    EXPECT_TRUE(ParseListenAddress("--listen", loopback)->is_loopback()) << loopback;
+  }
+  for (const char* open :
+       {"0.0.0.0:0", "[::]:0", "node7:0", "10.0.0.1:0", "127.example.com:0",
+        "localhost.example.com:0", "127.0.0.1.example.com:0", "[::ffff:10.0.0.1]:0"}) {
+    EXPECT_FALSE(ParseListenAddress("--listen", open)->is_loopback()) << open;
+  }
+}
+
+}  // namespace
+}  // namespace mega
