@@ -26,7 +26,6 @@ constexpr char kMagic[] = "MEGAJNL1";
 constexpr size_t kMagicBytes = 8;
 constexpr char kSuffix[] = ".journal";
 constexpr int64_t kSegments = 16;
-constexpr int64_t kMostWaitingBytes = 64 << 20;
 constexpr uint32_t kMostRecordBytes = 1u << 30;
 
 const std::array<uint32_t, 256>& CrcTable() {
@@ -80,11 +79,16 @@ std::string Frame(const v1::JournalRecord& record) {
 
 std::string SegmentName(int64_t number) { return fmt::format("{:020}{}", number, kSuffix); }
 
-// One past the highest input number any segment holds: numbers rise over the folder's life.
+int64_t FirstNumber(const std::string& segment) {
+  return std::strtoll(fs::path(segment).filename().c_str(), nullptr, 10);
+}
+
+// One past the highest input number any segment holds: numbers rise over the folder's life. The
+// newest may hold none, when the process ended right after it made the file.
 int64_t NextNumber(const std::string& folder) {
   const auto segments = JournalSegments(folder);
   if (!segments.ok() || segments->empty()) return 1;
-  int64_t last = 0;
+  int64_t last = FirstNumber(segments->back()) - 1;
   bool torn = false;
   const absl::Status status = ReadSegment(
       segments->back(),
@@ -96,8 +100,7 @@ int64_t NextNumber(const std::string& folder) {
   if (!status.ok()) {
     log::Warn("the newest journal segment cannot be read; a new one begins after it",
               {{"error", status.ToString()}});
-    const std::string name = fs::path(segments->back()).filename();
-    last = std::max<int64_t>(last, std::strtoll(name.c_str(), nullptr, 10) + 1'000'000'000);
+    last += 1'000'000'000;
   }
   return last + 1;
 }
@@ -119,10 +122,10 @@ uint64_t DecisionHash(const core::Decision& decision) {
   return hash;
 }
 
-Journal::Journal(std::string folder, int64_t most_bytes)
+Journal::Journal(std::string folder, int64_t most_bytes, int64_t most_waiting_bytes)
     : folder_(std::move(folder)),
       most_bytes_(most_bytes),
-      segment_bytes_(std::max<int64_t>(most_bytes / kSegments, 1)),
+      most_waiting_bytes_(most_waiting_bytes),
       next_number_(1) {
   std::error_code error;
   fs::create_directories(folder_, error);  // a failure shows when the first segment opens
@@ -140,14 +143,28 @@ Journal::~Journal() {
   if (fd_ >= 0) close(fd_);
 }
 
+int64_t Journal::InputsAfter(int64_t snapshot_bytes) const {
+  return std::max(most_bytes_ / kSegments, snapshot_bytes);
+}
+
+bool Journal::WantsSnapshot() {
+  if (!wants_snapshot_) return false;
+  MutexLock lock(mu_);
+  return waiting_bytes_ + waiting_snapshot_bytes_ <= most_waiting_bytes_ / 4;
+}
+
 void Journal::StartSegment(v1::CoreSnapshot snapshot) {
-  v1::JournalRecord record;
-  record.set_number(next_number_);
-  *record.mutable_snapshot() = std::move(snapshot);
+  Piece piece;
+  piece.record.set_number(next_number_);
+  *piece.record.mutable_snapshot() = std::move(snapshot);
+  piece.bytes = static_cast<int64_t>(piece.record.ByteSizeLong());
   wants_snapshot_ = false;
   gap_ = false;
-  in_segment_ = 0;
-  Enqueue({true, next_number_, Frame(record)});
+  room_ = InputsAfter(piece.bytes);
+  MutexLock lock(mu_);
+  waiting_snapshot_bytes_ += piece.bytes;
+  pieces_.push_back(std::move(piece));
+  wake_.NotifyOne();
 }
 
 void Journal::Append(const v1::CoreEvent& event, uint64_t decision_hash) {
@@ -155,24 +172,20 @@ void Journal::Append(const v1::CoreEvent& event, uint64_t decision_hash) {
     ++next_number_;
     return;
   }
-  v1::JournalRecord record;
-  record.set_number(next_number_);
-  *record.mutable_event() = event;
-  record.set_decision_hash(decision_hash);
-  Enqueue({false, next_number_++, Frame(record)});
-}
-
-void Journal::Enqueue(Piece piece) {
-  in_segment_ += std::ssize(piece.bytes);
-  // A snapshot may exceed the segment's share: then the segment still takes as much again.
-  if (!piece.starts_segment && in_segment_ >= segment_bytes_) wants_snapshot_ = true;
+  Piece piece;
+  piece.record.set_number(next_number_++);
+  *piece.record.mutable_event() = event;
+  piece.record.set_decision_hash(decision_hash);
+  piece.bytes = static_cast<int64_t>(piece.record.ByteSizeLong());
+  room_ -= piece.bytes;
+  if (room_ <= 0) wants_snapshot_ = true;
   MutexLock lock(mu_);
-  if (waiting_bytes_ > kMostWaitingBytes) {
+  if (waiting_bytes_ > most_waiting_bytes_) {
     wants_snapshot_ = true;
     gap_ = true;
     return;
   }
-  waiting_bytes_ += std::ssize(piece.bytes);
+  waiting_bytes_ += piece.bytes;
   pieces_.push_back(std::move(piece));
   wake_.NotifyOne();
 }
@@ -186,20 +199,19 @@ void Journal::Run() {
       if (pieces_.empty()) return;
       pieces.swap(pieces_);
     }
-    int64_t bytes = 0;
     for (const Piece& piece : pieces) {
       Write(piece);
-      bytes += std::ssize(piece.bytes);
+      MutexLock lock(mu_);
+      (piece.record.has_snapshot() ? waiting_snapshot_bytes_ : waiting_bytes_) -= piece.bytes;
     }
-    MutexLock lock(mu_);
-    waiting_bytes_ -= bytes;
   }
 }
 
 void Journal::Write(const Piece& piece) {
-  if (piece.starts_segment) OpenSegment(piece.number);
+  if (piece.record.has_snapshot()) OpenSegment(piece);
   if (fd_ < 0) return;
-  for (std::string_view rest = piece.bytes; !rest.empty();) {
+  const std::string bytes = Frame(piece.record);
+  for (std::string_view rest = bytes; !rest.empty();) {
     const ssize_t n = write(fd_, rest.data(), rest.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
@@ -212,10 +224,10 @@ void Journal::Write(const Piece& piece) {
   }
 }
 
-void Journal::OpenSegment(int64_t number) {
+void Journal::OpenSegment(const Piece& first) {
   if (fd_ >= 0) close(std::exchange(fd_, -1));
-  RemoveOldest();
-  const std::string path = folder_ + "/" + SegmentName(number);
+  RemoveOldest(first.bytes + InputsAfter(first.bytes));
+  const std::string path = folder_ + "/" + SegmentName(first.record.number());
   fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd_ < 0 || write(fd_, kMagic, kMagicBytes) != static_cast<ssize_t>(kMagicBytes)) {
     log::Warn("journal segment cannot be written; jobs are not affected",
@@ -224,14 +236,14 @@ void Journal::OpenSegment(int64_t number) {
   }
 }
 
-void Journal::RemoveOldest() {
+void Journal::RemoveOldest(int64_t coming_bytes) {
   const auto segments = JournalSegments(folder_);
   if (!segments.ok()) return;
   std::error_code error;
   int64_t bytes = 0;
   for (const std::string& path : *segments) bytes += fs::file_size(path, error);
   for (const std::string& path : *segments) {
-    if (bytes + segment_bytes_ <= most_bytes_) return;
+    if (bytes + coming_bytes <= most_bytes_) return;
     bytes -= fs::file_size(path, error);
     fs::remove(path, error);
   }

@@ -1,8 +1,11 @@
 #include "coordinator/service/journal.h"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "coordinator/service/replay.h"
 #include "gmock/gmock.h"
@@ -98,6 +101,54 @@ TEST_F(JournalTest, StaysBelowItsBoundAndReplaysWhatIsLeft) {
   EXPECT_GT(result->inputs, 50);
 }
 
+// Otherwise a state larger than a segment's share would be written again with every input.
+TEST_F(JournalTest, ALargeStateIsWrittenOnceInAsManyBytesOfInputs) {
+  core::State state;
+  state.durable.jobs["large"].set_uid("large");
+  state.durable.jobs["large"].set_reason(std::string(100 << 10, 'x'));
+  v1::CoreEvent event;
+  event.mutable_cancel()->set_uid(std::string(1000, 'x'));
+  int snapshots = 0;
+  {
+    Journal journal(folder(), 256 << 10);  // 16 KiB a segment
+    for (int i = 0; i < 500; ++i) {
+      if (journal.WantsSnapshot()) {
+        ++snapshots;
+        journal.StartSegment(core::ToSnapshot(state));
+      }
+      journal.Append(event, DecisionHash(core::Step(state, event)));
+    }
+  }
+  EXPECT_LE(snapshots, 5);  // 500 KB of inputs
+  std::ostringstream out;
+  EXPECT_EQ(Replay(folder(), 0, out)->differences, 0) << out.str();
+}
+
+TEST_F(JournalTest, ADiskThatIsBehindIsGivenNoSnapshots) {
+  core::State state;
+  v1::CoreEvent event;
+  event.mutable_cancel()->set_uid(std::string(1000, 'x'));
+  Journal journal(folder(), 1 << 20, /*most_waiting_bytes=*/8 << 10);
+  // The first segment's file takes nothing until somebody reads.
+  const std::string first = folder() + "/00000000000000000001.journal";
+  ASSERT_EQ(mkfifo(first.c_str(), 0600), 0);
+  ASSERT_TRUE(journal.WantsSnapshot());
+  journal.StartSegment(core::ToSnapshot(state));
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(journal.WantsSnapshot()) << i;
+    journal.Append(event, DecisionHash(core::Step(state, event)));
+  }
+  std::ifstream disk(first, std::ios::binary);
+  std::jthread reader([&] {
+    for (char buffer[4096]; disk.read(buffer, sizeof(buffer)) || disk.gcount() > 0;) {
+    }
+  });
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (!journal.WantsSnapshot() && absl::Now() < deadline) std::this_thread::yield();
+  EXPECT_TRUE(journal.WantsSnapshot());           // inputs were left out
+  journal.StartSegment(core::ToSnapshot(state));  // ends the first file, and with it the reader
+}
+
 TEST_F(JournalTest, TornEndIsToleratedAtEveryByte) {
   core::State state;
   v1::CoreEvent event;
@@ -149,6 +200,22 @@ TEST_F(JournalTest, NumbersGoOnAfterARestart) {
   EXPECT_EQ(segments->size(), 2u);
   std::ostringstream out;
   EXPECT_EQ(Replay(folder(), 2, out)->inputs, 1);
+}
+
+TEST_F(JournalTest, NumbersGoOnAfterASegmentThatWasOnlyBegun) {
+  core::State state;
+  v1::CoreEvent event;
+  event.mutable_tick();
+  std::filesystem::create_directories(folder());
+  std::ofstream(folder() + "/00000000000000000500.journal") << "MEGAJNL1";
+  {
+    Journal journal(folder(), 1 << 20);
+    journal.StartSegment(core::ToSnapshot(state));
+    journal.Append(event, DecisionHash(core::Step(state, event)));
+  }
+  const auto segments = JournalSegments(folder());
+  ASSERT_TRUE(segments.ok());
+  EXPECT_THAT(segments->back(), HasSubstr("00000000000000000500"));
 }
 
 }  // namespace
