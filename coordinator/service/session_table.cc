@@ -9,7 +9,6 @@ int64_t SessionTable::Open(const std::string& node, std::shared_ptr<SessionWrite
   MutexLock lock(mu_);
   const int64_t session = ++last_;
   sessions_[session] = {node, std::move(writer)};
-  newest_[node] = session;
   return session;
 }
 
@@ -17,8 +16,8 @@ void SessionTable::Closed(int64_t session) {
   MutexLock lock(mu_);
   const auto it = sessions_.find(session);
   if (it == sessions_.end()) return;
-  const auto newest = newest_.find(it->second.node);
-  if (newest != newest_.end() && newest->second == session) newest_.erase(newest);
+  const auto leading = leading_.find(it->second.node);
+  if (leading != leading_.end() && leading->second == session) leading_.erase(leading);
   sessions_.erase(it);
 }
 
@@ -29,7 +28,15 @@ std::shared_ptr<SessionWriter> SessionTable::Find(int64_t session) const {
 }
 
 void SessionTable::Send(int64_t session, v1::CoordinatorMessage message) {
-  if (auto writer = Find(session)) writer->Send(std::move(message));
+  std::shared_ptr<SessionWriter> writer;
+  {
+    MutexLock lock(mu_);
+    const auto it = sessions_.find(session);
+    if (it == sessions_.end()) return;
+    writer = it->second.writer;
+    if (message.has_lease()) leading_[it->second.node] = session;
+  }
+  writer->Send(std::move(message));
 }
 
 void SessionTable::Close(int64_t session) {
@@ -47,8 +54,8 @@ void SessionTable::CloseAll() {
 
 int64_t SessionTable::SessionOf(const std::string& node) const {
   MutexLock lock(mu_);
-  const auto it = newest_.find(node);
-  return it == newest_.end() ? 0 : it->second;
+  const auto it = leading_.find(node);
+  return it == leading_.end() ? 0 : it->second;
 }
 
 size_t SessionTable::size() const {

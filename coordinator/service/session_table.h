@@ -33,7 +33,8 @@ class SessionTable {
   void Close(int64_t session);
   void CloseAll();
 
-  // The newest open session of a node; 0: none.
+  // The session of a node that the core leads: open, and the last of the node's that was given a
+  // lease. A hello that the core refuses opens a session too, but never such a one. 0: none.
   int64_t SessionOf(const std::string& node) const;
   size_t size() const;
 
@@ -47,7 +48,7 @@ class SessionTable {
   mutable Mutex mu_;
   int64_t last_ MEGA_GUARDED_BY(mu_) = 0;
   std::map<int64_t, Entry> sessions_ MEGA_GUARDED_BY(mu_);
-  std::map<std::string, int64_t> newest_ MEGA_GUARDED_BY(mu_);
+  std::map<std::string, int64_t> leading_ MEGA_GUARDED_BY(mu_);
 };
 
 }  // namespace mega::service

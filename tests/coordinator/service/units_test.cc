@@ -1,36 +1,13 @@
 // Parts that need no server.
-#include "coordinator/service/listen_address.h"
 #include "coordinator/service/log_router.h"
 #include "coordinator/service/page_token.h"
 #include "coordinator/service/rpc_status.h"
+#include "coordinator/service/session_table.h"
 #include "gmock/gmock.h"
 #include "tests/coordinator/service/fixture.h"
 
 namespace mega::service {
 namespace {
-
-TEST(ListenAddress, ReadsHostAndPort) {
-  const auto v4 = ParseListenAddress("--listen", "127.0.0.1:7070");
-  ASSERT_TRUE(v4.ok());
-  EXPECT_EQ(v4->host, "127.0.0.1");
-  EXPECT_EQ(v4->port, 7070);
-  const auto v6 = ParseListenAddress("--listen", "[::1]:0");
-  ASSERT_TRUE(v6.ok());
-  EXPECT_EQ(v6->host, "::1");
-  EXPECT_EQ(v6->ToString(), "[::1]:0");
-  for (const char* bad : {"", "7070", "host:", ":1", "::1:5", "h:65536", "h:-1", "h:1x"}) {
-    EXPECT_FALSE(ParseListenAddress("--listen", bad).ok()) << bad;
-  }
-}
-
-TEST(ListenAddress, OnlyLoopbackMayBePlain) {
-  for (const char* loopback : {"127.0.0.1:0", "localhost:0", "[::1]:0", "127.8.9.1:0"}) {
-    EXPECT_TRUE(ParseListenAddress("--listen", loopback)->is_loopback()) << loopback;
-  }
-  for (const char* open : {"0.0.0.0:0", "[::]:0", "node7:0", "10.0.0.1:0"}) {
-    EXPECT_FALSE(ParseListenAddress("--listen", open)->is_loopback()) << open;
-  }
-}
 
 TEST(PageToken, IsBoundToItsQuery) {
   const std::string token = MakePageToken("jobs in a", {"1", "uid"});
@@ -53,6 +30,36 @@ TEST(RpcStatus, DetailsFitTheTrailersThatClientsAccept) {
   EXPECT_LT(status.error_details().size() * 4 / 3 + status.error_message().size(), 8'000u);
   const auto bad = BadRequestOf(status);
   EXPECT_THAT(bad.field_violations().rbegin()->description(), testing::HasSubstr("more"));
+}
+
+class NoWriter : public SessionWriter {
+ public:
+  void Send(v1::CoordinatorMessage) override {}
+  void Close() override {}
+};
+
+TEST(SessionTable, ARefusedSessionLeavesTheGoodOneInItsPlace) {
+  SessionTable table;
+  v1::CoordinatorMessage lease, reject;
+  lease.mutable_lease();
+  reject.mutable_reject();
+  const int64_t good = table.Open("n", std::make_shared<NoWriter>());
+  EXPECT_EQ(table.SessionOf("n"), 0);  // nobody has answered its hello yet
+  table.Send(good, lease);
+  EXPECT_EQ(table.SessionOf("n"), good);
+
+  const int64_t refused = table.Open("n", std::make_shared<NoWriter>());
+  table.Send(refused, reject);
+  EXPECT_EQ(table.SessionOf("n"), good);
+  table.Closed(refused);
+  EXPECT_EQ(table.SessionOf("n"), good);
+
+  const int64_t next = table.Open("n", std::make_shared<NoWriter>());
+  table.Send(next, lease);
+  table.Closed(good);  // the end of the one before comes late
+  EXPECT_EQ(table.SessionOf("n"), next);
+  table.Closed(next);
+  EXPECT_EQ(table.SessionOf("n"), 0);
 }
 
 class StepClock : public Clock {
