@@ -8,10 +8,10 @@
 #include <filesystem>
 
 #include "CLI/CLI.hpp"
+#include "base/atomic_file.h"
 #include "base/listen_address.h"
 #include "base/log.h"
 #include "base/version.h"
-#include "worker/daemon/atomic_file.h"
 #include "worker/daemon/daemon.h"
 #include "worker/daemon/unique_fd.h"
 

@@ -8,8 +8,9 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/atomic_file.h"
+#include "base/read_file.h"
 #include "google/protobuf/util/json_util.h"
-#include "worker/daemon/atomic_file.h"
 
 namespace mega::daemon {
 namespace {
@@ -58,7 +59,7 @@ absl::StatusOr<v1::WorkerRecord> StateDir::ReadRecord() const {
   const std::string file = path_ + "/worker.json";
   v1::WorkerRecord record;
   if (!fs::exists(file)) return record;
-  MEGA_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(file, kMaxRecordBytes));
+  MEGA_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(file, kMaxRecordBytes));
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;  // a newer worker may have written it
   const auto parsed = google::protobuf::util::JsonStringToMessage(text, &record, options);
