@@ -29,6 +29,7 @@ void Unindex(Index& index, const v1::Job& job) {
   index.queue.erase(QueueKey(job));
   index.unfinished.erase(job.uid());
   index.ending.erase(job.uid());
+  if (IsTerminal(job.phase())) index.ended.erase({FromProto(job.end_time()), job.uid()});
   const auto name = index.names.find({job.metadata().namespace_(), job.metadata().name()});
   if (name != index.names.end() && name->second == job.uid()) index.names.erase(name);
 }
@@ -43,7 +44,10 @@ void Reindex(Index& index, const v1::Job& job) {
       index.ending.insert(job.uid());
     }
   }
-  if (IsTerminal(job.phase())) return;
+  if (IsTerminal(job.phase())) {
+    index.ended.insert({FromProto(job.end_time()), job.uid()});
+    return;
+  }
   index.unfinished.insert(job.uid());
   index.names[{job.metadata().namespace_(), job.metadata().name()}] = job.uid();
   if (IsQueued(job)) index.queue.insert(QueueKey(job));
@@ -54,6 +58,18 @@ void PutJob(State& state, const v1::Job& job) {
   if (!stored.uid().empty()) Unindex(state.index, stored);
   stored = job;
   Reindex(state.index, stored);
+}
+
+void DeleteJob(State& state, const JobUid& uid) {
+  const auto job = state.durable.jobs.find(uid);
+  if (job == state.durable.jobs.end()) return;
+  Unindex(state.index, job->second);
+  const auto request = state.index.request_ids.find(job->second.request_id());
+  if (request != state.index.request_ids.end() && request->second == uid) {
+    state.index.request_ids.erase(request);
+  }
+  state.durable.jobs.erase(job);
+  state.durable.events.erase(uid);
 }
 
 }  // namespace
@@ -96,6 +112,8 @@ void Apply(State& state, const v1::Mutation& mutation) {
     case v1::Mutation::kDeleteNamespace:
       durable.namespaces.erase(mutation.delete_namespace());
       return;
+    case v1::Mutation::kDeleteJob:
+      return DeleteJob(state, mutation.delete_job());
     case v1::Mutation::KIND_NOT_SET:
       return;
   }

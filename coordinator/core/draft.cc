@@ -4,9 +4,16 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "coordinator/core/apply.h"
 
 namespace mega::core {
+namespace {
+
+// Words of ranks and users may be in it; a job has many events, and readers get them all.
+constexpr size_t kEventMessageBytes = 8 << 10;
+
+}  // namespace
 
 Draft::Draft(State& state, absl::Time wall) : state_(state), meta_(state.durable.meta) {
   Volatile& live = state_.live;
@@ -47,6 +54,15 @@ void Draft::AddJob(v1::Job job) {
   jobs_[job.uid()] = std::move(job);
 }
 
+void Draft::DeleteJob(const JobUid& uid) {
+  jobs_.erase(uid);
+  touched_.erase(uid);
+  v1::Mutation mutation;
+  mutation.set_delete_job(uid);
+  Mutate(std::move(mutation));
+  state_.live.jobs.erase(uid);
+}
+
 const v1::Node* Draft::FindNode(const NodeId& id) const {
   if (const auto edited = nodes_.find(id); edited != nodes_.end()) return &edited->second;
   const auto stored = state_.durable.nodes.find(id);
@@ -60,13 +76,26 @@ v1::Node& Draft::EditNode(const NodeId& id) {
 
 void Draft::AddNode(v1::Node node) { nodes_[node.name()] = std::move(node); }
 
+void Draft::DeleteNode(const NodeId& id) {
+  nodes_.erase(id);
+  const auto& commands = state_.durable.commands;
+  for (auto it = commands.lower_bound({id, 0}); it != commands.end() && it->first.first == id;
+       it = commands.lower_bound({id, 0})) {
+    DeleteCommand(CommandKey(it->first));
+  }
+  v1::Mutation mutation;
+  mutation.set_delete_node(id);
+  Mutate(std::move(mutation));
+  state_.live.nodes.erase(id);
+}
+
 v1::Meta& Draft::EditMeta() {
   meta_edited_ = true;
   return meta_;
 }
 
 void Draft::AddEvent(const JobUid& uid, v1::Severity severity, std::string_view reason,
-                     std::string message,
+                     std::string_view message,
                      std::initializer_list<std::pair<std::string_view, std::string>> fields) {
   v1::Meta& meta = EditMeta();
   meta.set_revision(meta.revision() + 1);
@@ -77,7 +106,7 @@ void Draft::AddEvent(const JobUid& uid, v1::Severity severity, std::string_view 
   *event.mutable_time() = wall();
   event.set_severity(severity);
   event.set_reason(reason.data(), reason.size());
-  event.set_message(std::move(message));
+  event.set_message(CutUtf8(message, kEventMessageBytes));
   const v1::Job* job = FindJob(uid);
   if (job != nullptr && !job->attempts().empty()) {
     event.set_attempt(job->attempts().rbegin()->number());

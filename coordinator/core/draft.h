@@ -29,13 +29,15 @@ class Draft {
   const v1::Job* FindJob(const JobUid& uid) const;
   v1::Job& EditJob(const JobUid& uid);
   void AddJob(v1::Job job);
+  void DeleteJob(const JobUid& uid);  // with its events; it has ended
   const v1::Node* FindNode(const NodeId& id) const;
   v1::Node& EditNode(const NodeId& id);
   void AddNode(v1::Node node);
+  void DeleteNode(const NodeId& id);  // with its commands; nothing runs there
   const v1::Meta& meta() const { return meta_; }
   v1::Meta& EditMeta();
   void AddEvent(const JobUid& uid, v1::Severity severity, std::string_view reason,
-                std::string message,
+                std::string_view message,
                 std::initializer_list<std::pair<std::string_view, std::string>> fields = {});
   // Numbered, kept until acked, sent at once when the node is in session.
   void AddCommand(const NodeId& node, v1::Command command);

@@ -1,6 +1,8 @@
 // What an operator may set of the core. Constant after construction of the State.
 #pragma once
 
+#include <cstdint>
+
 #include "absl/time/time.h"
 
 namespace mega::core {
@@ -17,6 +19,10 @@ struct Options {
   absl::Duration plan_timeout = absl::Seconds(60);  // an unanswered AskPlan is asked again
   absl::Duration backoff_min = absl::Seconds(1);    // before the second restart without progress
   absl::Duration backoff_max = absl::Seconds(60);
+
+  absl::Duration job_retention = absl::Hours(24 * 30);  // an ended job is forgotten after it
+  int64_t most_ended_jobs = 10'000;                     // and the oldest beyond these
+  absl::Duration node_retention = absl::Hours(24);      // a lost node is forgotten after it
 
   // Deliberate bugs, for the simulator: each must be caught by its invariants. All off otherwise.
   struct Mutants {

@@ -72,6 +72,9 @@ v1::CoreSnapshot ToSnapshot(const State& state) {
   options.set_plan_timeout_ns(absl::ToInt64Nanoseconds(state.options.plan_timeout));
   options.set_backoff_min_ns(absl::ToInt64Nanoseconds(state.options.backoff_min));
   options.set_backoff_max_ns(absl::ToInt64Nanoseconds(state.options.backoff_max));
+  options.set_job_retention_ns(absl::ToInt64Nanoseconds(state.options.job_retention));
+  options.set_most_ended_jobs(state.options.most_ended_jobs);
+  options.set_node_retention_ns(absl::ToInt64Nanoseconds(state.options.node_retention));
   *snapshot.mutable_meta() = state.durable.meta;
   for (const auto& [uid, job] : state.durable.jobs) *snapshot.add_jobs() = job;
   for (const auto& [id, node] : state.durable.nodes) *snapshot.add_nodes() = node;
@@ -105,6 +108,11 @@ State FromSnapshot(const v1::CoreSnapshot& snapshot) {
   state.options.plan_timeout = absl::Nanoseconds(options.plan_timeout_ns());
   state.options.backoff_min = absl::Nanoseconds(options.backoff_min_ns());
   state.options.backoff_max = absl::Nanoseconds(options.backoff_max_ns());
+  if (options.job_retention_ns() > 0) {  // else of a release that forgot nothing
+    state.options.job_retention = absl::Nanoseconds(options.job_retention_ns());
+    state.options.most_ended_jobs = options.most_ended_jobs();
+    state.options.node_retention = absl::Nanoseconds(options.node_retention_ns());
+  }
   v1::Mutation mutation;
   *mutation.mutable_put_meta() = snapshot.meta();
   Apply(state, mutation);

@@ -41,6 +41,7 @@ struct Index {
   std::map<std::string, JobUid> request_ids;
   std::set<JobUid> unfinished;
   std::set<JobUid> ending;  // their live attempt saves before it yields, or is stopping
+  std::set<std::pair<absl::Time, JobUid>> ended;  // terminal jobs, by their end
   // Who is next: recovering jobs first, then by submission. Jobs without a live attempt only.
   std::set<std::tuple<int, absl::Time, JobUid>> queue;
   friend bool operator==(const Index&, const Index&) = default;

@@ -7,6 +7,7 @@
 
 #include "base/listen_address.h"
 #include "base/log.h"
+#include "base/message_size.h"
 #include "coordinator/planner/planner.h"
 #include "coordinator/service/exporter.h"
 #include "coordinator/service/metrics_server.h"
@@ -18,9 +19,9 @@
 namespace mega::service {
 namespace {
 
-constexpr int kMostMessageBytes = 16 << 20;
 constexpr size_t kMostPlansWaiting = 10'000;
 constexpr size_t kMostChecksWaiting = 1'000;
+constexpr size_t kMostReadsWaiting = 10'000;
 // How often streams look at their deadlines.
 constexpr std::chrono::milliseconds kStreamTick{200};
 constexpr int kStreamTicksPerSnapshot = 5;
@@ -64,6 +65,7 @@ class CoordinatorImpl final : public Coordinator {
     }
     plans_.reset();
     checks_.reset();
+    history_.reset();
     metrics_.reset();
   }
 
@@ -127,6 +129,7 @@ class CoordinatorImpl final : public Coordinator {
       reads_.PublishStep(report);
     });
     checks_ = std::make_unique<WorkThread>(kMostChecksWaiting);
+    history_ = std::make_unique<WorkThread>(kMostReadsWaiting);
     plans_ = std::make_unique<WorkThread>(kMostPlansWaiting);
     Loop::Outlets outlets;
     outlets.send = [this](v1::SendToWorker send) {
@@ -148,7 +151,8 @@ class CoordinatorImpl final : public Coordinator {
   }
 
   absl::Status Serve(const ListenAddress& listen) {
-    const Shell shell{*loop_, reads_, sessions_, logs_, *recorder_, *checks_, *store_, clock_};
+    const Shell shell{*loop_,   reads_,    sessions_, logs_, *recorder_,
+                      *checks_, *history_, *store_,   clock_};
     jobs_ = std::make_unique<JobServiceImpl>(shell);
     cluster_ = std::make_unique<ClusterServiceImpl>(shell);
     workers_ = std::make_unique<WorkerServiceImpl>(shell);
@@ -206,6 +210,7 @@ class CoordinatorImpl final : public Coordinator {
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<StepRecorder> recorder_;
   std::unique_ptr<WorkThread> checks_;
+  std::unique_ptr<WorkThread> history_;
   std::unique_ptr<WorkThread> plans_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<JobServiceImpl> jobs_;

@@ -18,7 +18,7 @@ constexpr size_t kListed = 5;
 
 using Jobs = std::vector<std::shared_ptr<const v1::Job>>;
 
-bool IsNewer(const std::shared_ptr<const v1::Job>& a, const std::shared_ptr<const v1::Job>& b) {
+bool IsOlder(const std::shared_ptr<const v1::Job>& a, const std::shared_ptr<const v1::Job>& b) {
   return FromProto(a->create_time()) < FromProto(b->create_time());
 }
 
@@ -84,8 +84,13 @@ grpc::Status FindJob(const ReadModel& reads, std::string_view name,
            j->metadata().namespace_() == found[0]->metadata().namespace_();
   };
   if (!std::all_of(found.begin(), found.end(), same_name)) return Ambiguous(name, found);
-  *job = *std::max_element(found.begin(), found.end(), IsNewer);
+  *job = *std::max_element(found.begin(), found.end(), IsOlder);
   return grpc::Status::OK;
+}
+
+grpc::Status JobGone(const core::JobUid& uid) {
+  return ResourceNotFound(
+      "job", uid, fmt::format("job '{}' ended long ago and is forgotten (--job-retention)", uid));
 }
 
 std::string NewJobUid() {

@@ -17,4 +17,7 @@ grpc::Status FindJob(const ReadModel& reads, std::string_view name,
 // Random, 12 of [a-z2-7]: 60 bits.
 std::string NewJobUid();
 
+// The job was there a moment ago and is forgotten now.
+grpc::Status JobGone(const core::JobUid& uid);
+
 }  // namespace mega::service

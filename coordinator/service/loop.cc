@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "coordinator/core/jobs/attempt.h"
 
 namespace mega::service {
 namespace {
@@ -155,7 +156,8 @@ void Loop::RecordIfNewest(const v1::StepReport& report) {
   // Reports travel on a stream of their own: the last ones may come after the exits that ended the
   // attempt, and belong to its history all the same.
   const auto it = state_.durable.jobs.find(report.job_uid());
-  if (report.rank() != 0 || it == state_.durable.jobs.end() || it->second.attempts().empty()) {
+  if (report.rank() != 0 || !core::IsStep(report.step()) || it == state_.durable.jobs.end() ||
+      it->second.attempts().empty()) {
     return;
   }
   const v1::Attempt& newest = *it->second.attempts().rbegin();
@@ -185,6 +187,9 @@ Publication Loop::Publish(const std::vector<v1::Mutation>& mutations) const {
       case v1::Mutation::kDeleteEvent:
         out.deleted_events.push_back(mutation.delete_event());
         break;
+      case v1::Mutation::kDeleteJob:
+        out.deleted_jobs.push_back(mutation.delete_job());
+        break;
       case v1::Mutation::kPutMeta:
         out.revision = mutation.put_meta().revision();
         break;
@@ -193,6 +198,7 @@ Publication Loop::Publish(const std::vector<v1::Mutation>& mutations) const {
     }
   }
   for (const core::JobUid& uid : jobs) {
+    if (!state_.durable.jobs.contains(uid)) continue;
     out.jobs.push_back(std::make_shared<v1::Job>(core::JobView(state_, uid)));
   }
   for (const core::NodeId& id : nodes) {

@@ -6,11 +6,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <iostream>
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "base/atomic_file.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "coordinator/service/coordinator.h"
@@ -30,49 +30,46 @@ constexpr char kExamples[] =
 
 enum ExitCode : int { kOk = 0, kCannotStart = 1, kUsage = 2, kStoreFailed = 3, kDiffers = 4 };
 
+constexpr absl::Duration kLongestRetention = absl::Hours(24 * 365 * 100);
+
 struct ServeFlags {
   service::CoordinatorOptions options;
   std::string port_file;
   std::string metrics_port_file;
   std::string lease = "10s";
-  std::string heartbeat = "1s";
   std::string outage_grace = "30m";
+  std::string job_retention = "720h";
+  std::string node_retention = "24h";
   std::string log_level = "info";
   bool exit_on_stdin_eof = false;
 };
 
-absl::StatusOr<absl::Duration> ParseSpan(std::string_view flag, const std::string& text) {
+absl::StatusOr<absl::Duration> ParseSpan(std::string_view flag, const std::string& text,
+                                         absl::Duration most = absl::Hours(24)) {
   absl::Duration span;
-  if (!absl::ParseDuration(text, &span) || span <= absl::ZeroDuration() || span > absl::Hours(24)) {
-    return InvalidArgument("{} is '{}'; write a duration such as 500ms, 10s or 30m", flag, text);
+  if (!absl::ParseDuration(text, &span) || span <= absl::ZeroDuration() || span > most) {
+    return InvalidArgument("{} is '{}'; write a duration such as 500ms, 10s or 30m, at most {}",
+                           flag, text, absl::FormatDuration(most));
   }
   return span;
 }
 
 absl::Status FillDurations(const ServeFlags& flags, core::Options* core) {
   MEGA_ASSIGN_OR_RETURN(core->lease, ParseSpan("--lease", flags.lease));
-  MEGA_ASSIGN_OR_RETURN(core->heartbeat, ParseSpan("--heartbeat", flags.heartbeat));
   MEGA_ASSIGN_OR_RETURN(core->outage_grace, ParseSpan("--outage-grace", flags.outage_grace));
+  MEGA_ASSIGN_OR_RETURN(core->job_retention,
+                        ParseSpan("--job-retention", flags.job_retention, kLongestRetention));
+  MEGA_ASSIGN_OR_RETURN(core->node_retention,
+                        ParseSpan("--node-retention", flags.node_retention, kLongestRetention));
   if (core->lease < 3 * core->heartbeat) {
     return InvalidArgument(
-        "--lease is {} but --heartbeat is {}; a lease must outlast three "
-        "heartbeats, so that one lost message ends no job",
-        flags.lease, flags.heartbeat);
+        "--lease is {}, but workers renew every {} and a lease must outlast three renewals, so "
+        "that "
+        "one lost message ends no job; choose {} or more",
+        flags.lease, absl::FormatDuration(core->heartbeat),
+        absl::FormatDuration(3 * core->heartbeat));
   }
   core->suspect = std::min(core->lease, 3 * core->heartbeat);
-  return absl::OkStatus();
-}
-
-// "host:port\n", whole or not at all.
-absl::Status WritePortFile(const std::string& path, const std::string& address) {
-  if (path.empty()) return absl::OkStatus();
-  const std::string temporary = fmt::format("{}.{}", path, getpid());
-  std::FILE* file = std::fopen(temporary.c_str(), "we");
-  if (file == nullptr) return ErrnoStatus(errno, temporary);
-  const bool written = std::fprintf(file, "%s\n", address.c_str()) > 0;
-  if (std::fclose(file) != 0 || !written || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    return ErrnoStatus(errno, path);
-  }
   return absl::OkStatus();
 }
 
@@ -136,7 +133,8 @@ int Serve(ServeFlags flags) {
   for (const auto& [path, address] :
        {std::pair(flags.metrics_port_file, (*coordinator)->metrics_address()),
         std::pair(flags.port_file, (*coordinator)->address())}) {
-    if (absl::Status status = WritePortFile(path, address); !status.ok())
+    if (path.empty()) continue;
+    if (absl::Status status = WriteFileAtomically(path, address + "\n"); !status.ok())
       return CannotStart(status);
   }
   WaitForStop(signals, flags.exit_on_stdin_eof);
@@ -164,9 +162,19 @@ void AddServeFlags(CLI::App& app, ServeFlags& flags) {
                  "Written with HOST:PORT of /metrics");
   app.add_option("--lease", flags.lease, "Without renewal a worker ends its ranks after this")
       ->capture_default_str();
-  app.add_option("--heartbeat", flags.heartbeat, "Workers renew this often")->capture_default_str();
   app.add_option("--outage-grace", flags.outage_grace,
                  "Ranks may outlive a coordinator outage this long (in force with witnesses)")
+      ->capture_default_str();
+  app.add_option("--job-retention", flags.job_retention,
+                 "An ended job is forgotten after this, with its events and steps; its checkpoints "
+                 "stay")
+      ->capture_default_str();
+  app.add_option("--most-ended-jobs", options.core.most_ended_jobs,
+                 "The oldest ended jobs beyond these are forgotten earlier")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{100'000'000}));
+  app.add_option("--node-retention", flags.node_retention,
+                 "A node that was lost and not cordoned is forgotten after this")
       ->capture_default_str();
   app.add_option("--journal-bytes", options.journal_bytes, "Bound of the journal; 0: none")
       ->capture_default_str()

@@ -46,7 +46,13 @@ class PullStream : public grpc::ServerWriteReactor<Response> {
     Wake();
   }
   void Wake() {
+    Update([] {});
+  }
+  // The same after `change`, which no Pull runs beside.
+  template <typename Change>
+  void Update(Change&& change) {
     MutexLock lock(mu_);
+    change();
     if (!writing_) PumpLocked();
   }
 

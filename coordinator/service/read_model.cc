@@ -26,6 +26,12 @@ void ReadModel::Load(const core::State& state) {
   }
   all.revision = state.durable.meta.revision();
   Publish(all);
+  // What an earlier process deleted is not known; only a job with the most events has lost some.
+  MutexLock lock(mu_);
+  for (auto& [uid, entry] : jobs_) {
+    if (entry.events.size() < core::kEventsPerJob) continue;
+    entry.events_gone = entry.events.begin()->first - 1;
+  }
 }
 
 void ReadModel::PutJob(std::shared_ptr<const v1::Job> job) {
@@ -48,6 +54,20 @@ void ReadModel::PutJob(std::shared_ptr<const v1::Job> job) {
   entry.job = std::move(job);
 }
 
+void ReadModel::DeleteJob(const core::JobUid& uid) {
+  const auto it = jobs_.find(uid);
+  if (it == jobs_.end()) return;
+  if (const v1::Job* job = it->second.job.get()) {
+    by_time_.erase({CreateNs(*job), uid});
+    ended_.erase({FromProto(job->end_time()), uid});
+    unfinished_.erase(uid);
+    const auto named = by_name_.find(job->metadata().name());
+    named->second.erase(uid);
+    if (named->second.empty()) by_name_.erase(named);
+  }
+  jobs_.erase(it);
+}
+
 void ReadModel::Publish(const Publication& publication) {
   std::set<core::JobUid> changed;
   {
@@ -63,7 +83,12 @@ void ReadModel::Publish(const Publication& publication) {
     for (const v1::JobEventKey& key : publication.deleted_events) {
       if (auto it = jobs_.find(key.job_uid()); it != jobs_.end()) {
         it->second.events.erase(key.revision());
+        it->second.events_gone = std::max(it->second.events_gone, key.revision());
       }
+    }
+    for (const core::JobUid& uid : publication.deleted_jobs) {
+      DeleteJob(uid);
+      changed.insert(uid);
     }
     for (const auto& node : publication.nodes) nodes_[node->name()] = node;
     for (const std::string& name : publication.deleted_nodes) nodes_.erase(name);
@@ -84,6 +109,7 @@ void ReadModel::PublishStep(const v1::StepReport& report) {
     const auto it = jobs_.find(report.job_uid());
     if (it == jobs_.end()) return;
     Entry& entry = it->second;
+    ++entry.steps_published;
     // Workers send again what a broken stream carried; only a later attempt steps back.
     if (report.attempt() > entry.last_attempt || report.step() > entry.last_step) {
       entry.last_attempt = report.attempt();
@@ -104,8 +130,14 @@ v1::Job ReadModel::View(const Sample& sample) {
     manifest.clear_slices();
   }
   for (v1::Attempt& attempt : *job.mutable_attempts()) {
-    attempt.mutable_load()->clear_tensors();
-    attempt.mutable_load()->clear_slices();
+    if (attempt.has_load()) {
+      attempt.mutable_load()->clear_tensors();
+      attempt.mutable_load()->clear_slices();
+    }
+    for (v1::RankState& rank : *attempt.mutable_ranks()) {
+      const bool is_failed = attempt.has_failed_rank() && rank.rank() == attempt.failed_rank();
+      if (rank.has_exit() && !is_failed) rank.mutable_exit()->clear_stderr_tail();
+    }
   }
   return job;
 }
@@ -180,12 +212,16 @@ std::shared_ptr<const v1::JobEvent> ReadModel::EventAfter(const core::JobUid& ui
   return it == job->second.events.end() ? nullptr : it->second;
 }
 
-int64_t ReadModel::OldestKeptEvent(const core::JobUid& uid) const {
+int64_t ReadModel::EventsGoneUpTo(const core::JobUid& uid) const {
   MutexLock lock(mu_);
   const auto job = jobs_.find(uid);
-  // Only a job with the most events has lost some.
-  if (job == jobs_.end() || job->second.events.size() < core::kEventsPerJob) return 0;
-  return job->second.events.begin()->first;
+  return job == jobs_.end() ? 0 : job->second.events_gone;
+}
+
+int64_t ReadModel::StepsPublished(const core::JobUid& uid) const {
+  MutexLock lock(mu_);
+  const auto job = jobs_.find(uid);
+  return job == jobs_.end() ? 0 : job->second.steps_published;
 }
 
 int64_t ReadModel::revision() const {

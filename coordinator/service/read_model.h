@@ -26,14 +26,15 @@ struct Publication {
   std::vector<std::shared_ptr<const v1::Job>> jobs;
   std::vector<std::shared_ptr<const v1::JobEvent>> events;
   std::vector<v1::JobEventKey> deleted_events;
+  std::vector<core::JobUid> deleted_jobs;
   std::vector<std::shared_ptr<const v1::Node>> nodes;
   std::vector<std::string> deleted_nodes;
   std::optional<std::map<core::JobUid, int64_t>> queue;  // all positions anew
   int64_t revision = 0;                                  // 0: as before
 
   bool empty() const {
-    return jobs.empty() && events.empty() && deleted_events.empty() && nodes.empty() &&
-           deleted_nodes.empty() && !queue && revision == 0;
+    return jobs.empty() && events.empty() && deleted_events.empty() && deleted_jobs.empty() &&
+           nodes.empty() && deleted_nodes.empty() && !queue && revision == 0;
   }
 };
 
@@ -49,7 +50,8 @@ class ReadModel {
   void PublishStep(const v1::StepReport& report);
 
   // As users see it: newest step, loss and place in the queue filled in; checkpoints without their
-  // tensors and slices (manifest.json has them). nullopt: no such uid.
+  // tensors and slices (manifest.json has them), and the end of stderr of the rank that failed
+  // first alone (the logs have the others'): a job must fit a message. nullopt: no such uid.
   std::optional<v1::Job> Job(const core::JobUid& uid) const;
   // The record alone, without copying it. Null: no such uid.
   std::shared_ptr<const v1::Job> JobRecord(const core::JobUid& uid) const;
@@ -61,8 +63,10 @@ class ReadModel {
   std::vector<v1::Node> ListNodes(const std::string& after, size_t limit) const;
   // The oldest event after `revision`. Null: none yet.
   std::shared_ptr<const v1::JobEvent> EventAfter(const core::JobUid& uid, int64_t revision) const;
-  // Oldest revision still kept; 0 when none was deleted.
-  int64_t OldestKeptEvent(const core::JobUid& uid) const;
+  // Revision up to which events of the job may be gone; 0: all are there.
+  int64_t EventsGoneUpTo(const core::JobUid& uid) const;
+  // Rises with each PublishStep of the job.
+  int64_t StepsPublished(const core::JobUid& uid) const;
   int64_t revision() const;
 
   // Unfinished jobs and those that ended at or after `since`, for the exporter.
@@ -100,8 +104,10 @@ class ReadModel {
     int64_t last_attempt = 0;  // that reported last_step
     int64_t last_step = 0;
     double last_loss = 0;
+    int64_t steps_published = 0;
     int64_t queue_position = 0;
     std::map<int64_t, std::shared_ptr<const v1::JobEvent>> events;
+    int64_t events_gone = 0;  // newest revision that was deleted
   };
   // An entry without its events: what a reader takes along out of the lock.
   struct Sample {
@@ -111,6 +117,7 @@ class ReadModel {
     int64_t queue_position = 0;
   };
   void PutJob(std::shared_ptr<const v1::Job> job) MEGA_REQUIRES(mu_);
+  void DeleteJob(const core::JobUid& uid) MEGA_REQUIRES(mu_);
   static Sample Take(const Entry& entry) {
     return {entry.job, entry.last_step, entry.last_loss, entry.queue_position};
   }

@@ -18,7 +18,8 @@ struct Shell {
   SessionTable& sessions;
   LogRouter& logs;
   StepRecorder& steps;
-  WorkThread& checks;  // validation and planning asked for by clients
+  WorkThread& checks;   // validation and planning asked for by clients
+  WorkThread& history;  // reads of the store: a slow disk holds up nothing else
   const state::StateStore& store;
   const Clock& clock;
 };

@@ -13,6 +13,9 @@ namespace {
 // Of one job. Far above what one coordinator is measured with; bounds the work of a hostile spec.
 constexpr int64_t kMostDevices = 65'536;
 
+// Four job files of the largest kind.
+constexpr size_t kMostSpecBytes = 4 << 20;
+
 int64_t OrOne(int64_t value) { return std::clamp<int64_t>(value, 1, kMostDevices + 1); }
 
 int64_t CappedProduct(int64_t a, int64_t b) {
@@ -41,6 +44,14 @@ std::vector<spec::Violation> Lines(const absl::Status& status, std::string_view 
 }
 
 }  // namespace
+
+grpc::Status CheckSpecSize(const v1::JobSpec& spec) {
+  const size_t bytes = spec.ByteSizeLong();
+  if (bytes <= kMostSpecBytes) return grpc::Status::OK;
+  return SpecInvalid({{"spec", fmt::format("the spec has {} bytes; at most {}, put long lists of "
+                                           "files into fewer folders",
+                                           bytes, kMostSpecBytes)}});
+}
 
 planner::ClusterView ImaginaryCluster(const v1::JobSpec& resolved) {
   const int64_t world = DevicesAsked(resolved);

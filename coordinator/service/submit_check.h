@@ -13,6 +13,9 @@ struct CheckedSpec {
   v1::JobSpec resolved;      // defaults and the keys of model.hf filled in
 };
 
+// Cheap, and first: specs wait in a queue for the rest.
+grpc::Status CheckSpecSize(const v1::JobSpec& spec);
+
 grpc::Status CheckSpec(const v1::JobMetadata& metadata, const v1::JobSpec& spec,
                        CheckedSpec* checked);
 

@@ -11,7 +11,12 @@ absl::StatusOr<core::State> MemoryStore::Load() const {
 
 absl::Status MemoryStore::Commit(std::span<const v1::Mutation> mutations) {
   MutexLock lock(mu_);
-  for (const v1::Mutation& mutation : mutations) core::Apply(state_, mutation);
+  for (const v1::Mutation& mutation : mutations) {
+    core::Apply(state_, mutation);
+    if (!mutation.has_delete_job()) continue;
+    std::erase_if(steps_,
+                  [&](const auto& step) { return step.first.first == mutation.delete_job(); });
+  }
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/jobs/yield.h"
+#include "coordinator/core/retention.h"
 #include "fmt/core.h"
 
 namespace mega::core {
@@ -29,12 +30,14 @@ std::set<JobUid> JobsOn(const State& state, const NodeId& node) {
 void LoseNode(Draft& draft, const NodeId& id) {
   v1::NodeLive& live = draft.LiveNode(id);
   // What it still has to say was said in a lease that is over; it must come back with a hello.
-  if (live.session() != 0)
-    draft.CloseSession(id, std::exchange(live, v1::NodeLive(live)).session());
+  if (live.session() != 0) draft.CloseSession(id, live.session());
   live.set_session(0);
   live.set_suspect(true);
   live.clear_unwanted();
-  draft.EditNode(id).set_state(v1::NODE_STATE_LOST);
+  v1::Node& node = draft.EditNode(id);
+  node.set_state(v1::NODE_STATE_LOST);
+  *node.mutable_last_heartbeat() =
+      live.has_last_heartbeat() ? live.last_heartbeat() : draft.wall();  // it is forgotten later
   draft.ClusterChanged();
   for (const JobUid& uid : JobsOn(draft.state(), id)) {
     LoseRanks(draft, draft.EditJob(uid), id,
@@ -112,6 +115,7 @@ void OnTick(Draft& draft) {
       CheckStopping(draft, job);
     }
   }
+  Forget(draft, last_tick);
 }
 
 void Renew(Draft& draft, const NodeId& node, int64_t seq) {

@@ -10,7 +10,9 @@ grpc::ServerUnaryReactor* GetJob(const Shell& shell, Context* context,
   if (grpc::Status status = FindJob(shell.reads, request.name(), &found); !status.ok()) {
     return Done(context, std::move(status));
   }
-  job = *shell.reads.Job(found->uid());  // jobs are never removed
+  std::optional<v1::Job> view = shell.reads.Job(found->uid());
+  if (!view) return Done(context, JobGone(found->uid()));
+  job = *std::move(view);
   return Done(context, grpc::Status::OK);
 }
 

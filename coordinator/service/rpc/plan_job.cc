@@ -36,6 +36,9 @@ grpc::Status Plan(const ReadModel& reads, const v1::PlanJobRequest& request,
 grpc::ServerUnaryReactor* PlanJob(const Shell& shell, Context* context,
                                   const v1::PlanJobRequest& request,
                                   v1::PlanJobResponse& response) {
+  if (grpc::Status status = CheckSpecSize(request.spec()); !status.ok()) {
+    return Done(context, std::move(status));
+  }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   if (!shell.checks.Post([shell, &request, &response, reactor] {
         reactor->Finish(Plan(shell.reads, request, response));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/message_size.h"
 #include "coordinator/service/rpc/rpcs.h"
 #include "coordinator/service/rpc_status.h"
 #include "coordinator/service/stream_handle.h"
@@ -13,7 +14,7 @@ namespace mega::service {
 namespace {
 
 constexpr size_t kMostQueuedMessages = 10'000;
-constexpr size_t kMostQueuedBytes = 64 << 20;
+constexpr size_t kMostQueuedBytes = 4 * size_t{kMostMessageBytes};
 constexpr size_t kMostNodeNameBytes = 253;  // of a DNS name
 
 bool IsNodeName(const std::string& name) {

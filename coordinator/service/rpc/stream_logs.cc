@@ -75,6 +75,7 @@ class LogStream final : public PullStream<v1::LogChunk> {
   // Which attempt and ranks. A follower waits for a job that has not started.
   grpc::Status ChooseAttempt(bool* wait) {
     const auto job = shell_.reads.JobRecord(uid_);
+    if (job == nullptr) return JobGone(uid_);
     if (job->attempts().empty()) {
       *wait = request_.follow() && !core::IsTerminal(job->phase());
       return RpcError(

@@ -49,6 +49,9 @@ grpc::ServerUnaryReactor* SubmitJob(const Shell& shell, Context* context,
                                          "to {}), the same again when you retry",
                                          request.request_id().size(), kMostRequestIdBytes)));
   }
+  if (grpc::Status status = CheckSpecSize(request.spec()); !status.ok()) {
+    return Done(context, std::move(status));
+  }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   // Shell holds references only, so the copy is as good as the original.
   if (!shell.checks.Post(

@@ -1,5 +1,5 @@
 // JobService.WatchEvents: by revision, gap-free, resumable. After the event that ended the job, the
-// stream ends.
+// stream ends. A reader that the deletion of old events overtakes is told so.
 #include "coordinator/service/job_names.h"
 #include "coordinator/service/pull_stream.h"
 #include "coordinator/service/rpc/rpcs.h"
@@ -18,8 +18,22 @@ class EventStream final : public PullStream<v1::JobEvent> {
  private:
   Next Pull(v1::JobEvent& out, grpc::Status& end) override {
     // The phase first: events of the end are published together with it.
-    const bool ended = core::IsTerminal(reads_.JobRecord(uid_)->phase());
-    if (const auto event = reads_.EventAfter(uid_, revision_)) {
+    const auto job = reads_.JobRecord(uid_);
+    if (job == nullptr) {
+      end = JobGone(uid_);
+      return Next::kEnd;
+    }
+    const bool ended = core::IsTerminal(job->phase());
+    const auto event = reads_.EventAfter(uid_, revision_);
+    // After it: what is there still now was there when the event was found.
+    if (const int64_t gone = reads_.EventsGoneUpTo(uid_); revision_ > 0 && revision_ < gone) {
+      end = RpcError(absl::StatusCode::kOutOfRange, "REVISION_COMPACTED",
+                     fmt::format("events of '{}' up to revision {} are gone; start again from "
+                                 "revision 0",
+                                 uid_, gone));
+      return Next::kEnd;
+    }
+    if (event != nullptr) {
       out = *event;
       revision_ = event->revision();
       return Next::kWrite;
@@ -42,13 +56,6 @@ grpc::ServerWriteReactor<v1::JobEvent>* WatchEvents(const Shell& shell,
   std::shared_ptr<const v1::Job> job;
   if (grpc::Status status = FindJob(shell.reads, request.name(), &job); !status.ok()) {
     return new FailedStream<v1::JobEvent>(std::move(status));
-  }
-  const int64_t oldest = shell.reads.OldestKeptEvent(job->uid());
-  if (request.from_revision() > 0 && request.from_revision() < oldest) {
-    return new FailedStream<v1::JobEvent>(RpcError(
-        absl::StatusCode::kOutOfRange, "REVISION_COMPACTED",
-        fmt::format("events of '{}' before revision {} are gone; start again from revision 0",
-                    job->uid(), oldest)));
   }
   return new EventStream(shell, job->uid(), request.from_revision(), request.follow());
 }

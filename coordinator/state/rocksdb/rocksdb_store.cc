@@ -59,56 +59,63 @@ absl::Status Parse(const rocksdb::Slice& key, const rocksdb::Slice& value, Messa
       key.ToString(/*hex=*/true));
 }
 
-void Add(rocksdb::WriteBatch& batch, rocksdb::ColumnFamilyHandle* family,
-         const v1::Mutation& mutation) {
+void Add(rocksdb::WriteBatch& batch, rocksdb::ColumnFamilyHandle* state,
+         rocksdb::ColumnFamilyHandle* steps, const v1::Mutation& mutation) {
   using keys::Of;
   switch (mutation.kind_case()) {
     case v1::Mutation::kPutJob: {
       const v1::Job& job = mutation.put_job();
-      batch.Put(family, Of(keys::kJob, job.uid()), job.SerializeAsString());
+      batch.Put(state, Of(keys::kJob, job.uid()), job.SerializeAsString());
       return;
     }
     case v1::Mutation::kPutNode: {
       const v1::Node& node = mutation.put_node();
-      batch.Put(family, Of(keys::kNode, node.name()), node.SerializeAsString());
+      batch.Put(state, Of(keys::kNode, node.name()), node.SerializeAsString());
       return;
     }
     case v1::Mutation::kDeleteNode:
-      batch.Delete(family, Of(keys::kNode, mutation.delete_node()));
+      batch.Delete(state, Of(keys::kNode, mutation.delete_node()));
       return;
     case v1::Mutation::kPutEvent: {
       const v1::JobEvent& event = mutation.put_event();
-      batch.Put(family, Of(keys::kEvent, event.job_uid(), event.revision()),
+      batch.Put(state, Of(keys::kEvent, event.job_uid(), event.revision()),
                 event.SerializeAsString());
       return;
     }
     case v1::Mutation::kDeleteEvent: {
       const v1::JobEventKey& key = mutation.delete_event();
-      batch.Delete(family, Of(keys::kEvent, key.job_uid(), key.revision()));
+      batch.Delete(state, Of(keys::kEvent, key.job_uid(), key.revision()));
       return;
     }
     case v1::Mutation::kPutMeta:
-      batch.Put(family, std::string(keys::kMeta), mutation.put_meta().SerializeAsString());
+      batch.Put(state, std::string(keys::kMeta), mutation.put_meta().SerializeAsString());
       return;
     case v1::Mutation::kPutCommand: {
       const v1::PendingCommand& pending = mutation.put_command();
-      batch.Put(family, Of(keys::kCommand, pending.node(), pending.command().seq()),
+      batch.Put(state, Of(keys::kCommand, pending.node(), pending.command().seq()),
                 pending.SerializeAsString());
       return;
     }
     case v1::Mutation::kDeleteCommand: {
       const v1::PendingCommandKey& key = mutation.delete_command();
-      batch.Delete(family, Of(keys::kCommand, key.node(), key.seq()));
+      batch.Delete(state, Of(keys::kCommand, key.node(), key.seq()));
       return;
     }
     case v1::Mutation::kPutNamespace: {
       const v1::Namespace& limits = mutation.put_namespace();
-      batch.Put(family, Of(keys::kNamespace, limits.name()), limits.SerializeAsString());
+      batch.Put(state, Of(keys::kNamespace, limits.name()), limits.SerializeAsString());
       return;
     }
     case v1::Mutation::kDeleteNamespace:
-      batch.Delete(family, Of(keys::kNamespace, mutation.delete_namespace()));
+      batch.Delete(state, Of(keys::kNamespace, mutation.delete_namespace()));
       return;
+    case v1::Mutation::kDeleteJob: {
+      const std::string& uid = mutation.delete_job();
+      batch.Delete(state, Of(keys::kJob, uid));
+      batch.DeleteRange(state, Of(keys::kEvent, uid, 0), Of(keys::kEvent, uid, -1));
+      batch.DeleteRange(steps, Of(keys::kStep, uid, 0), Of(keys::kStep, uid, -1));
+      return;
+    }
     case v1::Mutation::KIND_NOT_SET:
       return;
   }
@@ -228,7 +235,7 @@ absl::Status RocksDbStore::Commit(std::span<const v1::Mutation> mutations) {
         folder_);
   }
   rocksdb::WriteBatch batch;
-  for (const v1::Mutation& mutation : mutations) Add(batch, state_, mutation);
+  for (const v1::Mutation& mutation : mutations) Add(batch, state_, steps_, mutation);
   rocksdb::WriteOptions synced;
   synced.sync = true;
   const absl::Status status =

@@ -139,6 +139,12 @@ TEST_F(BinaryTest, BadFlagsAreUsageErrors) {
   Program lease({"--state-dir", dir_.path() + "/s", "--lease", "ten"}, out());
   EXPECT_EQ(lease.Wait(), 2);
   EXPECT_THAT(lease.output(), HasSubstr("--lease is 'ten'"));
+  // Nobody tells workers to renew more often, so a shorter lease would end healthy jobs.
+  Program shorter({"--state-dir", dir_.path() + "/s", "--lease", "2s"}, out());
+  EXPECT_EQ(shorter.Wait(), 2);
+  EXPECT_THAT(shorter.output(), HasSubstr("workers renew every 1s"));
+  Program heartbeat({"--state-dir", dir_.path() + "/s", "--heartbeat", "100ms"}, out());
+  EXPECT_EQ(heartbeat.Wait(), 2);
   Program unknown({"--stat-dir", "x"}, dir_.path() + "/out2");
   EXPECT_EQ(unknown.Wait(), 2);
   Program none({}, dir_.path() + "/out3");

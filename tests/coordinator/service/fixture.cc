@@ -25,8 +25,9 @@ ServiceTest::ServiceTest() {
   options_.failed = [](const absl::Status& status) { ADD_FAILURE() << status.ToString(); };
 }
 
-void ServiceTest::StartCoordinator() {
-  auto coordinator = Coordinator::Start(options_);
+void ServiceTest::StartCoordinator(state::StateStore* store) {
+  auto coordinator =
+      store == nullptr ? Coordinator::Start(options_) : Coordinator::Start(options_, *store);
   ASSERT_TRUE(coordinator.ok()) << coordinator.status().ToString();
   coordinator_ = *std::move(coordinator);
   // A channel of its own: global subchannels would remember the last coordinator's back-off.

@@ -31,7 +31,7 @@ class ServiceTest : public testing::Test {
  protected:
   ServiceTest();
 
-  void StartCoordinator();
+  void StartCoordinator(state::StateStore* store = nullptr);  // null: of its own, in the folder
   void StopCoordinator() { coordinator_.reset(); }
   const std::string& address() const { return coordinator_->address(); }
 

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "base/message_size.h"
 #include "gmock/gmock.h"
 #include "tests/coordinator/service/fake_worker.h"
 #include "tests/coordinator/service/fixture.h"
@@ -102,11 +103,15 @@ TEST_F(HostileTest, NodeNamesAreChecked) {
   EXPECT_EQ(worker.session_end().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_F(HostileTest, MessageAboveTheLimitIsRefused) {
+TEST_F(HostileTest, WhatIsTooLargeIsRefused) {
   StartCoordinator();
   v1::SubmitJobRequest request = Request("fat");
   request.mutable_spec()->mutable_data()->add_paths(std::string(17 << 20, 'p'));
   v1::Job job;
+  const grpc::Status spec = Submit(request, &job);
+  EXPECT_EQ(spec.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(BadRequestOf(spec).field_violations(0).field(), "spec");
+  request.mutable_spec()->mutable_data()->set_paths(0, std::string(kMostMessageBytes, 'p'));
   EXPECT_EQ(Submit(request, &job).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   MustSubmit(Request("lean"));
 }

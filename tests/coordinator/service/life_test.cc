@@ -99,6 +99,42 @@ TEST_F(LifeTest, EventsAreGapFreeAndResumable) {
   EXPECT_EQ(rest.front().revision(), live[2].revision());
 }
 
+TEST_F(LifeTest, AWatcherOvertakenByTheDeletionOfOldEventsIsToldOfTheGap) {
+  FakeWorker worker("w0", 1);
+  worker.Connect(address());
+  const v1::StartRanks start = RunTo(worker, Request("noisy", 1, 2), 2);
+  // A client that takes little at a time: 64 KiB wait for it, no more.
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto jobs = v1::JobService::NewStub(
+      grpc::CreateCustomChannel(address(), grpc::InsecureChannelCredentials(), arguments));
+  v1::WatchEventsRequest request;
+  request.set_name("noisy");
+  request.set_follow(true);
+  const auto context = Context();
+  const auto reader = jobs->WatchEvents(context.get(), request);
+  v1::JobEvent event;
+  ASSERT_TRUE(reader->Read(&event));
+
+  v1::WorkerMessage failed;
+  v1::RankRef& rank = *failed.mutable_checkpoint_failed()->mutable_rank();
+  rank.set_job_uid(start.job_uid());
+  rank.set_attempt(start.attempt());
+  rank.set_epoch(start.epoch());
+  failed.mutable_checkpoint_failed()->set_message(std::string(4000, 'x'));
+  for (int i = 0; i < 1500; ++i) worker.Send(failed);
+  worker.Exit(start, 0);
+  AwaitPhase("noisy", v1::JOB_PHASE_SUCCEEDED);
+
+  while (reader->Read(&event)) {
+  }
+  const grpc::Status status = reader->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::OUT_OF_RANGE) << status.error_message();
+  EXPECT_EQ(ErrorInfoOf(status).reason(), "REVISION_COMPACTED");
+  EXPECT_EQ(Events("noisy", 0, false).size(), 1000u);  // the way out that it names
+}
+
 TEST_F(LifeTest, CoordinatorRestartKeepsTheAttemptAndRepeatsNothing) {
   FakeWorker worker("w0", 2);
   worker.Connect(address());
@@ -131,6 +167,46 @@ TEST_F(LifeTest, FailedRankStartsTheJobAgainOnTheSameNode) {
   const v1::Job job = AwaitPhase("stubborn", v1::JOB_PHASE_SUCCEEDED);
   EXPECT_EQ(job.restarts(), 1);
   EXPECT_EQ(Steps("stubborn", 1, false).size(), 4u);
+}
+
+TEST_F(LifeTest, AJobIsShownWithTheEndOfStderrOfTheRankThatFailedAlone) {
+  FakeWorker worker("w0", 2);
+  worker.Connect(address());
+  const v1::StartRanks start = RunTo(worker, Request("loud", 2, 4), 1);
+  for (const int64_t rank : {1, 0}) {
+    v1::WorkerMessage exited;
+    v1::RankRef& ref = *exited.mutable_rank_exited()->mutable_rank();
+    ref.set_job_uid(start.job_uid());
+    ref.set_attempt(start.attempt());
+    ref.set_epoch(start.epoch());
+    ref.set_rank(rank);
+    exited.mutable_rank_exited()->mutable_exit()->set_code(1);
+    exited.mutable_rank_exited()->mutable_exit()->set_stderr_tail("last words");
+    worker.Send(exited);
+  }
+  v1::Command again;
+  ASSERT_TRUE(worker.AwaitCommand(v1::Command::kStartRanks, &again));
+  const v1::Attempt attempt = GetJob("loud").attempts(0);
+  EXPECT_EQ(attempt.failed_rank(), 1);
+  EXPECT_EQ(attempt.ranks(1).exit().stderr_tail(), "last words");
+  EXPECT_EQ(attempt.ranks(0).exit().stderr_tail(), "");
+  EXPECT_EQ(attempt.ranks(0).exit().code(), 1);
+}
+
+TEST_F(LifeTest, ALargeMessageOfAWorkerDoesNotEndItsSession) {
+  FakeWorker worker("w0", 1);
+  worker.Connect(address());
+  const v1::StartRanks start = RunTo(worker, Request("large", 1, 4), 1);
+  v1::WorkerMessage message;
+  v1::CheckpointPart& part = *message.mutable_checkpoint_part();
+  part.set_job_uid(start.job_uid());
+  part.set_attempt(start.attempt());
+  part.set_epoch(start.epoch());
+  part.set_step(1);
+  part.set_directory("relative" + std::string(20 << 20, 'd'));
+  worker.Send(message);
+  worker.Exit(start, 0);
+  AwaitPhase("large", v1::JOB_PHASE_SUCCEEDED);
 }
 
 TEST_F(LifeTest, CancelStopsTheRanks) {
@@ -181,6 +257,32 @@ TEST_F(LifeTest, PlanSaysWhatTheFleetWouldGive) {
   } while (!status.ok() && absl::Now() < deadline);
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(response.plan().world_size(), 2);
+}
+
+// What a job without sizes asks for is the same whatever runs now: it waits rather than take what
+// is left of the node.
+TEST_F(LifeTest, BusyDevicesCountInWhatAJobWithoutSizesGets) {
+  FakeWorker worker("w0", 4);
+  worker.Connect(address());
+  const v1::StartRanks first = RunTo(worker, Request("first", /*ranks=*/2), 1);
+
+  v1::SubmitJobRequest second = Request("second");
+  second.mutable_spec()->mutable_parallelism()->clear_data_parallel_size();
+  second.mutable_spec()->mutable_training()->set_global_batch_size(8);
+  v1::PlanJobRequest asked;
+  *asked.mutable_metadata() = second.metadata();
+  *asked.mutable_spec() = second.spec();
+  v1::PlanJobResponse planned;
+  const grpc::Status status = jobs_->PlanJob(Context().get(), asked, &planned);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(planned.plan().world_size(), 4);
+
+  MustSubmit(second);
+  worker.Exit(first, 0);
+  Command start;
+  ASSERT_TRUE(worker.AwaitCommand(Command::kStartRanks, &start));
+  EXPECT_EQ(start.start_ranks().job_name(), "second");
+  EXPECT_EQ(start.start_ranks().ranks_size(), 4);
 }
 
 TEST_F(LifeTest, SecondWorkerOfOneNameDoesNotDisturbTheFirst) {

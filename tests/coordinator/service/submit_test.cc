@@ -197,6 +197,29 @@ TEST_F(SubmitTest, PageTokenOfAnotherQueryIsRefused) {
   EXPECT_EQ(ErrorInfoOf(status).reason(), "PAGE_SIZE_INVALID");
 }
 
+TEST_F(SubmitTest, AForgottenJobIsNotFoundAndItsNameAndRequestAreFree) {
+  StopCoordinator();
+  options_.core.most_ended_jobs = 1;
+  StartCoordinator();
+  const v1::Job first = MustSubmit(Request("first"));
+  MustSubmit(Request("second"));
+  v1::Job job;
+  ASSERT_TRUE(Cancel("first", &job).ok());
+  ASSERT_TRUE(Cancel("second", &job).ok());
+  v1::GetJobRequest request;
+  request.set_name(first.uid());
+  const absl::Time deadline = absl::Now() + kPatience;
+  grpc::Status status;
+  do {
+    status = jobs_->GetJob(Context().get(), request, &job);
+  } while (status.ok() && absl::Now() < deadline);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  v1::ListJobsResponse list;
+  ASSERT_TRUE(jobs_->ListJobs(Context().get(), v1::ListJobsRequest(), &list).ok());
+  EXPECT_EQ(list.jobs_size(), 1);
+  EXPECT_NE(MustSubmit(Request("first")).uid(), first.uid());
+}
+
 TEST_F(SubmitTest, QueuedJobIsCancelledAtOnce) {
   MustSubmit(Request("unwanted"));
   v1::Job job;

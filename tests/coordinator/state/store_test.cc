@@ -87,6 +87,32 @@ TEST_P(Store, ForgetsWhatWasDeleted) {
   EXPECT_EQ(loaded.durable.events.at("uid").begin()->first, 70'000);
 }
 
+TEST_P(Store, ForgetsAJobWithItsEventsAndStepsAndNoOther) {
+  StoreFactory stores(GetParam());
+  auto store = stores.Open();
+  std::vector<v1::Mutation> mutations = Everything();
+  mutations.emplace_back().mutable_put_job()->set_uid("uid2");
+  mutations.emplace_back().mutable_put_event()->set_job_uid("uid2");
+  ASSERT_TRUE(store->Commit(mutations).ok());
+  const std::vector<v1::StepReport> steps = {Report("uid", 1, 1), Report("uid", 70'000, 1),
+                                             Report("uid2", 1, 1)};
+  ASSERT_TRUE(store->AppendSteps(steps).ok());
+  std::vector<v1::Mutation> deletion(1);
+  deletion[0].set_delete_job("uid");
+  ASSERT_TRUE(store->Commit(deletion).ok());
+
+  store.reset();
+  store = stores.Open();
+  const core::State loaded = *store->Load();
+  EXPECT_FALSE(loaded.durable.jobs.contains("uid"));
+  EXPECT_FALSE(loaded.durable.events.contains("uid"));
+  EXPECT_TRUE(loaded.index.request_ids.empty());
+  EXPECT_TRUE(store->ReadSteps("uid", 0, 10)->empty());
+  EXPECT_TRUE(loaded.durable.jobs.contains("uid2"));
+  EXPECT_TRUE(loaded.durable.events.contains("uid2"));
+  EXPECT_EQ(store->ReadSteps("uid2", 0, 10)->size(), 1u);
+}
+
 TEST_P(Store, StepsComeInOrderOnceAndOfTheirJobOnly) {
   StoreFactory stores(GetParam());
   auto store = stores.Open();
