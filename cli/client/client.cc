@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "base/message_size.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
@@ -13,7 +14,6 @@ namespace mega::cli {
 namespace {
 
 constexpr std::chrono::seconds kDeadline{10};
-constexpr int kMaxMessageBytes = 16 << 20;
 
 // UNAVAILABLE is retried (AIP-194); a refused connection costs the user under a second.
 constexpr char kServiceConfig[] = R"({
@@ -29,7 +29,7 @@ constexpr char kServiceConfig[] = R"({
 std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetServiceConfigJSON(kServiceConfig);
-  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);

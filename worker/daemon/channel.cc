@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "base/message_size.h"
+
 namespace mega::daemon {
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+  arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
+  arguments.SetMaxSendMessageSize(kMostMessageBytes);
   // Pings only reap dead sockets; liveness is the heartbeat.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);

@@ -13,8 +13,6 @@
 
 namespace mega::daemon {
 
-inline constexpr int kMaxMessageBytes = 64 << 20;  // plans and manifests of large jobs
-
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address);
 
 // 0.2 s, doubling to 5 s, each time spread over half to all of it: a fleet that lost its

@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "base/log.h"
+#include "worker/daemon/checkpoint_report.h"
 #include "worker/daemon/engine_version.h"
 #include "worker/daemon/run_paths.h"
 
@@ -173,13 +174,9 @@ void Ranks::OnEngineMessage(const RankKey& key, v1::EngineMessage message) {
       parts_.ledger.Ready(key, out.rank_ready().address());
       break;
     case v1::EngineMessage::kCheckpointPart: {
-      v1::CheckpointPart& part = *out.mutable_checkpoint_part();
-      part = std::move(*message.mutable_checkpoint_part());
-      part.set_job_uid(key.job_uid);
-      part.set_attempt(key.attempt);
-      part.set_epoch(key.epoch);
-      part.set_rank(key.rank);
-      parts_.ledger.Owe(key, part.step(), out);
+      const int64_t step = message.checkpoint_part().step();
+      out = CheckpointReport(key, std::move(*message.mutable_checkpoint_part()));
+      parts_.ledger.Owe(key, step, out);
       break;
     }
     case v1::EngineMessage::kCheckpointFailed: {

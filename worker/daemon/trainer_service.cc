@@ -144,7 +144,7 @@ absl::StatusOr<std::unique_ptr<TrainerService>> TrainerService::Start(Callbacks 
   static_assert(sizeof(sockaddr_un::sun_path) > 100);
 
   grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxReceiveMessageSize(-1);  // of our own children; what goes on is bounded there
   builder.SetMaxSendMessageSize(-1);
   int bound = 0;
   builder.AddListeningPort("unix:" + service->socket_, grpc::InsecureServerCredentials(), &bound);
