@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <set>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -401,9 +402,15 @@ ParsedJob ParseJob(const JobText& text) {
 
 ParsedJob ParseAndCheckJob(const JobText& text) {
   ParsedJob out = ParseJob(text);
-  if (!out.problems.empty()) return out;
+  std::set<std::string> unread;  // what was written there is not in the spec
+  for (const Problem& problem : out.problems) unread.insert(problem.field);
+  const bool is_whole = out.problems.empty();
   const v1::JobSpec resolved = spec::ApplyDefaults(out.job.spec);
   for (const spec::Violation& violation : spec::Validate(out.job.metadata, resolved)) {
+    // Beside keys that could not be read, only what was written well enough to be judged.
+    if (!is_whole &&
+        (unread.contains(violation.field) || !out.job.places.contains(violation.field)))
+      continue;
     out.problems.push_back(PlaceProblem(out.job, text.source, violation.field, violation.message));
   }
   return out;

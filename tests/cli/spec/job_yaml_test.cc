@@ -12,6 +12,7 @@ namespace mega::cli {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Four lines; what follows is at the level of spec's sections.
@@ -233,6 +234,17 @@ TEST(JobYaml, TellsAllProblemsAtOnce) {
                   "job.yaml:5:30: training.seed: 'x' is not a whole number",
                   "job.yaml:6:3: dataa is not a key; did you mean data?",
                   "job.yaml:7:19: optimizer.lr: 'y' is not a number (such as 0.1, 3e-4)"));
+}
+
+// A typing error hides no rule that another key breaks, and brings no error of its own beside it.
+TEST(JobYaml, TellsRulesBesideTypes) {
+  const std::string text = kEnvelope + std::string(kGood) + "  checkpoint:\n    keep: 0\n";
+  const ParsedJob parsed = ParseAndCheckJob(
+      Text(text, {"optimizer.lr=abc", "model.hidden_size=wide", "training.stepz=3"}));
+  EXPECT_THAT(Messages(parsed.problems),
+              ElementsAre(HasSubstr("optimizer.lr: 'abc' is not a number"),
+                          HasSubstr("model.hidden_size: 'wide'"), HasSubstr("training.stepz"),
+                          HasSubstr("checkpoint.keep is 0")));
 }
 
 TEST(JobYaml, ValidatorsViolationsGetTheLineOfTheirKey) {

@@ -1,7 +1,13 @@
 #include "worker/engine/main/checkpointer.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
 #include "base/log.h"
 #include "base/mutex.h"
+#include "worker/engine/checkpoint/durable_file.h"
 #include "worker/engine/checkpoint/manifest.h"
 #include "worker/engine/checkpoint/shares.h"
 #include "worker/engine/main/state_slices.h"
@@ -78,6 +84,19 @@ Checkpointer::Checkpointer(const v1::StartTraining& start, int64_t dp_rank, mode
 }
 
 Checkpointer::~Checkpointer() = default;
+
+absl::Status Checkpointer::MakeFolder() const {
+  const absl::Status made = checkpoint::MakeFolderDurably(impl_->directory);
+  if (!made.ok()) {
+    return InvalidArgument("checkpoint.directory: no checkpoint can be written to {}: {}",
+                           impl_->directory, std::string(made.message()));
+  }
+  if (access(impl_->directory.c_str(), W_OK) != 0) {
+    return InvalidArgument("checkpoint.directory: no checkpoint can be written to {}: {}",
+                           impl_->directory, strerror(errno));
+  }
+  return absl::OkStatus();
+}
 
 bool Checkpointer::Due(int64_t step) const {
   const int64_t interval = impl_->start.spec().checkpoint().interval_steps();

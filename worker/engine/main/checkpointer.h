@@ -22,6 +22,9 @@ class Checkpointer {
                const optimizer::AdamW& optimizer, Pool& pool, Stream& stream, TrainerLink& link);
   ~Checkpointer();
 
+  // Makes the folder, before the first step: INVALID_ARGUMENT where none can be made.
+  absl::Status MakeFolder() const;
+
   bool Due(int64_t step) const;
   // The last step's is the one that must not fail (checkpoint.save_on_exit).
   bool MustSucceed(int64_t step) const;

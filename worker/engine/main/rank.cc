@@ -155,6 +155,7 @@ absl::Status TrainingRank::BuildModel() {
                                                  stream_, link_);
   // A job whose last save cannot work shall not find out after its last step.
   if (checkpointer_->MustSucceed(start_.plan().steps())) {
+    MEGA_RETURN_IF_ERROR(checkpointer_->MakeFolder());
     MEGA_RETURN_IF_ERROR(checkpointer_->Prepare(absl::ZeroDuration()));
   }
   return absl::OkStatus();

@@ -99,6 +99,20 @@ TEST(Rank, AFailedLastSaveIsAnErrorThatNamesStepAndCause) {
   EXPECT_THAT(FailedSteps(worker), ElementsAre(4));
 }
 
+TEST(Rank, AFolderThatCannotBeMadeIsRefusedBeforeTheFirstStep) {
+  testing::TempDir dir;
+  testing::WriteFile(dir / "file", "");
+  v1::JobSpec spec = TinyJob(dir);
+  spec.mutable_checkpoint()->set_directory(dir / "file/checkpoints");
+  const v1::StartTraining start = StartOf(spec, dir);
+  ScriptedWorker worker(dir, start);
+  const absl::Status status = RunRank(start, worker);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("checkpoint.directory"), HasSubstr("file/checkpoints")));
+  EXPECT_TRUE(worker.steps().empty());
+}
+
 TEST(Rank, WithoutSaveOnExitTheLastStepIsSavedWhenItsTurnHasComeAndMayFail) {
   testing::TempDir dir;
   v1::JobSpec spec = TinyJob(dir);
