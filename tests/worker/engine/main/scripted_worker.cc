@@ -11,7 +11,9 @@ namespace mega::engine {
 
 ScriptedWorker::ScriptedWorker(const testing::TempDir& dir, v1::StartTraining start,
                                Options options)
-    : socket_(dir / "worker.sock"), start_(std::move(start)), options_(options) {
+    : socket_(dir / fmt::format("worker-{}.sock", start.rank().rank())),
+      start_(std::move(start)),
+      options_(options) {
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + socket_, grpc::InsecureServerCredentials());
   builder.RegisterService(this);
@@ -123,10 +125,13 @@ v1::StartTraining StartOf(const v1::JobSpec& spec, const testing::TempDir& dir) 
   *start.mutable_spec() = spec::ApplyDefaults(spec);
   v1::Node node;
   node.set_name("nodes/a");
-  v1::Device& device = *node.add_devices();
-  device.set_kind("cpu");
-  device.set_threads(1);
-  device.set_memory_bytes(int64_t{1} << 34);
+  for (int64_t i = 0; i < std::max<int64_t>(spec.parallelism().data_parallel_size(), 1); ++i) {
+    v1::Device& device = *node.add_devices();
+    device.set_index(i);
+    device.set_kind("cpu");
+    device.set_threads(1);
+    device.set_memory_bytes(int64_t{1} << 34);
+  }
   const auto plan = planner::MakePlan(start.spec(), {.nodes = {node}});
   MEGA_CHECK_OK(plan);
   *start.mutable_plan() = *plan;

@@ -57,7 +57,7 @@ class ScriptedWorker : public v1::TrainerService::Service {
 // A job of one rank on a small text in `dir`, sequential data, planned as the coordinator would.
 // A weight in it does not move: its learning rate is nothing, so a loss says which samples made it.
 v1::JobSpec TinyJob(const testing::TempDir& dir);
-// `spec` without defaults.
+// The order for rank 0. `spec` without defaults.
 v1::StartTraining StartOf(const v1::JobSpec& spec, const testing::TempDir& dir);
 
 // Builds the rank and runs it to its end against `worker`.
