@@ -62,11 +62,12 @@ std::string WithCheckpoints(std::string yaml, const fs::path& directory, int64_t
 TEST(Recovery, KilledRankEndsInTheSameBits) {
   Cluster cluster;
   cluster.StartWorker("a", 2);
+  constexpr int64_t kSteps = 500;  // of milliseconds: rank 1 is found before it ends
   double killed = 0;
   const auto run = [&](const std::string& name, bool disturb) {
     const fs::path checkpoints = cluster.path() / name;
     const std::string uid =
-        cluster.Submit(WithCheckpoints(TinyJob(cluster.path(), name, 2, 60), checkpoints, 10));
+        cluster.Submit(WithCheckpoints(TinyJob(cluster.path(), name, 2, kSteps), checkpoints, 10));
     if (disturb) {
       EXPECT_TRUE(cluster.WaitForStep(uid, 30, Seconds(60)));
       const pid_t victim = cluster.RankPid(uid, 1);
@@ -92,7 +93,7 @@ TEST(Recovery, KilledRankEndsInTheSameBits) {
       // The same rank ↔ node map.
       EXPECT_EQ(job["attempts"][0]["plan"]["ranks"], job["attempts"][1]["plan"]["ranks"]);
     }
-    return FinalState(checkpoints, 60);
+    return FinalState(checkpoints, kSteps);
   };
   const auto undisturbed = run("undisturbed", false);
   const auto disturbed = run("disturbed", true);
