@@ -1,4 +1,4 @@
-// A file descriptor that closes itself.
+// A file descriptor with one owner.
 #pragma once
 
 #include <unistd.h>
@@ -13,15 +13,19 @@ class UniqueFd {
   explicit UniqueFd(int fd) : fd_(fd) {}
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
+    if (this != &other) {
+      reset();
+      fd_ = std::exchange(other.fd_, -1);
+    }
     return *this;
   }
-  ~UniqueFd() {
-    if (fd_ >= 0) close(fd_);
-  }
+  ~UniqueFd() { reset(); }
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
+  void reset() {
+    if (fd_ >= 0) close(std::exchange(fd_, -1));
+  }
 
  private:
   int fd_ = -1;

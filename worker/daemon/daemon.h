@@ -27,7 +27,7 @@
 #include "worker/daemon/state_dir.h"
 #include "worker/daemon/supervisor.h"
 #include "worker/daemon/trainer_service.h"
-#include "worker/daemon/unique_fd.h"
+#include "base/unique_fd.h"
 #include "worker/daemon/witness_service.h"
 
 namespace mega::daemon {

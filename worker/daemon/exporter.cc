@@ -9,7 +9,7 @@
 
 #include "base/listen_address.h"
 #include "base/version.h"
-#include "worker/daemon/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace mega::daemon {
 namespace {

@@ -12,7 +12,7 @@
 #include "worker/daemon/rank_key.h"
 #include "worker/daemon/rank_log.h"
 #include "worker/daemon/run_paths.h"
-#include "worker/daemon/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace mega::daemon {
 namespace {

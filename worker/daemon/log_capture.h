@@ -10,7 +10,7 @@
 #include "base/mutex.h"
 #include "worker/daemon/rank_key.h"
 #include "worker/daemon/rank_log.h"
-#include "worker/daemon/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace mega::daemon {
 

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "worker/daemon/daemon.h"
-#include "worker/daemon/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace mega::daemon {
 namespace {

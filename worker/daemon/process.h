@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "worker/daemon/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace mega::daemon {
 

@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "base/status.h"
-#include "worker/daemon/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace mega::daemon {
 

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "mega/v1/worker.pb.h"
-#include "worker/daemon/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace mega::daemon {
 

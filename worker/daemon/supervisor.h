@@ -15,7 +15,7 @@
 #include "worker/daemon/cgroup.h"
 #include "worker/daemon/process.h"
 #include "worker/daemon/rank_key.h"
-#include "worker/daemon/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace mega::daemon {
 
