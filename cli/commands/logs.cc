@@ -45,15 +45,16 @@ class LogReader {
       request_.set_tail_bytes(*tail);
     }
     while (true) {
+      bool left_behind = false;
       const absl::Status status = Follow<v1::LogChunk>(
           [this] { return client_.StreamLogs(request_); },
           [this](const v1::LogChunk& chunk) {
             Take(chunk);
             return true;
           },
-          options_.follow, [this](const absl::Status& why) { return IsLeftBehind(why); });
+          options_.follow, [&](const absl::Status& why) { return left_behind = IsLeftBehind(why); });
       PrintStdout(prefixer_.Flush());
-      if (IsLeftBehind(status)) {
+      if (left_behind) {
         std::fprintf(stderr, "megactl: attempt %ld: %s; going on with the next attempt\n",
                      static_cast<long>(attempt_), std::string(status.message()).c_str());
       } else if (!status.ok()) {
@@ -81,7 +82,7 @@ class LogReader {
 
   // The rest of this attempt's log is on a node that is gone, and a later attempt writes already.
   bool IsLeftBehind(const absl::Status& status) {
-    if (!options_.follow || options_.attempt != 0 || ReasonOf(status) != "NODE_GONE") return false;
+    if (options_.attempt != 0 || ReasonOf(status) != "NODE_GONE") return false;
     const absl::StatusOr<v1::Job> job = client_.GetJob(request_.name());
     return job.ok() && NextAttempt(*job) != 0;
   }
