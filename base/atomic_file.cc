@@ -9,24 +9,39 @@
 #include "base/unique_fd.h"
 
 namespace mega {
+namespace {
 
-absl::Status WriteFileAtomically(const std::string& path, std::string_view content) {
-  const std::string temporary = path + ".tmp";
-  const UniqueFd file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (file.get() < 0) return ErrnoStatus(errno, fmt::format("cannot create {}", temporary));
+absl::Status WriteAndSync(const std::string& path, std::string_view content) {
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file) return ErrnoStatus(errno, fmt::format("cannot create {}", path));
   while (!content.empty()) {
     const ssize_t written = write(file.get(), content.data(), content.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoStatus(errno, fmt::format("cannot write {}", temporary));
+    if (written < 0) return ErrnoStatus(errno, fmt::format("cannot write {}", path));
     content.remove_prefix(static_cast<size_t>(written));
   }
-  if (fsync(file.get()) != 0) return ErrnoStatus(errno, fmt::format("cannot sync {}", temporary));
-  if (rename(temporary.c_str(), path.c_str()) != 0) {
-    return ErrnoStatus(errno, fmt::format("cannot rename {} to {}", temporary, path));
+  if (fsync(file.get()) != 0) return ErrnoStatus(errno, fmt::format("cannot sync {}", path));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WriteFileAtomically(const std::string& path, std::string_view content) {
+  const std::string temporary = path + ".tmp";
+  absl::Status status = WriteAndSync(temporary, content);
+  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
+    status = ErrnoStatus(errno, fmt::format("cannot rename {} to {}", temporary, path));
   }
-  const std::string folder = std::filesystem::absolute(path).parent_path().string();
+  if (!status.ok()) {
+    unlink(temporary.c_str());
+    return status;
+  }
+  return SyncFolder(std::filesystem::absolute(path).parent_path().string());
+}
+
+absl::Status SyncFolder(const std::string& folder) {
   const UniqueFd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.get() < 0 || fsync(directory.get()) != 0) {
+  if (!directory || fsync(directory.get()) != 0) {
     return ErrnoStatus(errno, fmt::format("cannot sync the folder {}", folder));
   }
   return absl::OkStatus();

@@ -52,7 +52,8 @@ class LogReader {
             Take(chunk);
             return true;
           },
-          options_.follow, [&](const absl::Status& why) { return left_behind = IsLeftBehind(why); });
+          options_.follow,
+          [&](const absl::Status& why) { return left_behind = IsLeftBehind(why); });
       PrintStdout(prefixer_.Flush());
       if (left_behind) {
         std::fprintf(stderr, "megactl: attempt %ld: %s; going on with the next attempt\n",

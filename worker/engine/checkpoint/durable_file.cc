@@ -1,27 +1,15 @@
 #include "worker/engine/checkpoint/durable_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/atomic_file.h"
 
 namespace mega::checkpoint {
-namespace {
-
-absl::Status SyncFolder(const std::string& folder) {
-  const UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return ErrnoStatus(errno, "opening folder " + folder);
-  if (fsync(fd.get()) != 0) return ErrnoStatus(errno, "syncing folder " + folder);
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::Status MakeFolderDurably(const std::string& folder) {
   namespace fs = std::filesystem;
@@ -54,28 +42,6 @@ absl::Status RenameInto(const std::string& path) {
     return ErrnoStatus(errno, "renaming " + from + " to " + path);
   }
   return SyncFolder(std::filesystem::path(path).parent_path().string());
-}
-
-absl::Status WriteFileDurably(const std::string& path, std::string_view bytes) {
-  const std::string temporary = TemporaryName(path);
-  const UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!fd) return ErrnoStatus(errno, "creating " + temporary);
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      const absl::Status status = ErrnoStatus(errno, "writing " + temporary);
-      unlink(temporary.c_str());
-      return status;
-    }
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  if (fsync(fd.get()) != 0) {
-    const absl::Status status = ErrnoStatus(errno, "syncing " + temporary);
-    unlink(temporary.c_str());
-    return status;
-  }
-  return RenameInto(path);
 }
 
 }  // namespace mega::checkpoint

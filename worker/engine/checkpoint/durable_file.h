@@ -1,8 +1,7 @@
-// Files that are there whole or not at all.
+// Folders and large files that are there whole or not at all. Small files: base/atomic_file.h.
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "base/status.h"
 
@@ -14,6 +13,5 @@ absl::Status MakeFolderDurably(const std::string& folder);
 std::string TemporaryName(const std::string& path);
 // Renames TemporaryName(path) to path and syncs the folder.
 absl::Status RenameInto(const std::string& path);
-absl::Status WriteFileDurably(const std::string& path, std::string_view bytes);
 
 }  // namespace mega::checkpoint

@@ -9,9 +9,9 @@
 #include <tuple>
 #include <vector>
 
+#include "base/atomic_file.h"
 #include "base/check.h"
 #include "base/read_file.h"
-#include "worker/engine/checkpoint/durable_file.h"
 
 namespace mega::checkpoint {
 namespace {
@@ -200,7 +200,7 @@ absl::StatusOr<v1::Manifest> ReadManifest(const std::string& folder) {
 absl::Status WriteManifest(const v1::Manifest& manifest, const std::string& folder) {
   v1::Manifest movable = manifest;  // a folder may be moved: it does not name itself
   movable.clear_directory();
-  return WriteFileDurably(folder + "/" + kManifestName, PrintManifest(movable));
+  return WriteFileAtomically(folder + "/" + kManifestName, PrintManifest(movable));
 }
 
 absl::StatusOr<std::string> FindCheckpoint(const std::string& folder) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "base/atomic_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temp_dir.h"
@@ -67,7 +68,7 @@ TEST(DurableFile, AFileAndItsFolderAreSynced) {
   const testing::TempDir dir;
   const std::string root = RealPath(dir.path());
   Synced();
-  ASSERT_EQ(WriteFileDurably(root + "/file", "text"), absl::OkStatus());
+  ASSERT_EQ(WriteFileAtomically(root + "/file", "text"), absl::OkStatus());
   const std::vector<std::string> seen = Synced();
   EXPECT_THAT(seen, Contains(root + "/file.tmp"));
   EXPECT_EQ(seen.back(), root);
