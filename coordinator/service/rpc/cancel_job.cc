@@ -1,5 +1,6 @@
 // JobService.CancelJob: answers when the wish is durable, not when the ranks have ended.
 #include "coordinator/service/job_names.h"
+#include "coordinator/service/rpc/ask_core.h"
 #include "coordinator/service/rpc/rpcs.h"
 #include "coordinator/service/unary.h"
 
@@ -14,12 +15,7 @@ grpc::ServerUnaryReactor* CancelJob(const Shell& shell, Context* context,
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   v1::CoreEvent event;
   event.mutable_cancel()->set_uid(found->uid());
-  const bool taken = shell.loop.Call(std::move(event), [reactor, &job](const v1::ReplyCall& reply) {
-    reactor->Finish(FromReply(reply, job));
-  });
-  if (!taken) {
-    reactor->Finish(Overloaded("the coordinator has too many calls waiting", absl::Seconds(1)));
-  }
+  AskCore(shell, std::move(event), reactor, job);
   return reactor;
 }
 

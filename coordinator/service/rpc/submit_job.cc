@@ -1,6 +1,7 @@
 // JobService.SubmitJob: validate off the loop, then let the core take it. The answer leaves when
 // the job is durable; the same request_id gives the same job, however often it comes.
 #include "coordinator/service/job_names.h"
+#include "coordinator/service/rpc/ask_core.h"
 #include "coordinator/service/rpc/rpcs.h"
 #include "coordinator/service/submit_check.h"
 #include "coordinator/service/unary.h"
@@ -29,12 +30,7 @@ void Submit(const Shell& shell, const v1::SubmitJobRequest& request, v1::Job& jo
   *submit.mutable_metadata() = std::move(checked.metadata);
   *submit.mutable_spec() = request.spec();
   *submit.mutable_resolved_spec() = std::move(checked.resolved);
-  const bool taken = shell.loop.Call(std::move(event), [reactor, &job](const v1::ReplyCall& reply) {
-    reactor->Finish(FromReply(reply, job));
-  });
-  if (!taken) {
-    reactor->Finish(Overloaded("the coordinator has too many calls waiting", absl::Seconds(1)));
-  }
+  AskCore(shell, std::move(event), reactor, job);
 }
 
 }  // namespace
