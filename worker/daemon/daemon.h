@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "base/unique_fd.h"
 #include "worker/daemon/cgroup.h"
 #include "worker/daemon/engine_version.h"
 #include "worker/daemon/event_loop.h"
@@ -27,7 +28,6 @@
 #include "worker/daemon/state_dir.h"
 #include "worker/daemon/supervisor.h"
 #include "worker/daemon/trainer_service.h"
-#include "base/unique_fd.h"
 #include "worker/daemon/witness_service.h"
 
 namespace mega::daemon {

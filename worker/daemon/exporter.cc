@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/listen_address.h"
-#include "base/version.h"
 #include "base/unique_fd.h"
+#include "base/version.h"
 
 namespace mega::daemon {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "absl/time/clock.h"
 #include "base/log.h"
+#include "base/unique_fd.h"
 #include "worker/daemon/proc_stat.h"
 #include "worker/daemon/rank_key.h"
 #include "worker/daemon/rank_log.h"
 #include "worker/daemon/run_paths.h"
-#include "base/unique_fd.h"
 
 namespace mega::daemon {
 namespace {

@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "base/mutex.h"
+#include "base/unique_fd.h"
 #include "worker/daemon/rank_key.h"
 #include "worker/daemon/rank_log.h"
-#include "base/unique_fd.h"
 
 namespace mega::daemon {
 

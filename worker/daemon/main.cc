@@ -11,9 +11,9 @@
 #include "base/atomic_file.h"
 #include "base/listen_address.h"
 #include "base/log.h"
+#include "base/unique_fd.h"
 #include "base/version.h"
 #include "worker/daemon/daemon.h"
-#include "base/unique_fd.h"
 
 namespace mega::daemon {
 namespace {

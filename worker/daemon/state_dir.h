@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/status.h"
-#include "mega/v1/worker.pb.h"
 #include "base/unique_fd.h"
+#include "mega/v1/worker.pb.h"
 
 namespace mega::daemon {
 

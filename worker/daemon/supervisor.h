@@ -12,10 +12,10 @@
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "base/unique_fd.h"
 #include "worker/daemon/cgroup.h"
 #include "worker/daemon/process.h"
 #include "worker/daemon/rank_key.h"
-#include "base/unique_fd.h"
 
 namespace mega::daemon {
 
