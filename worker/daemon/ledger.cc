@@ -1,14 +1,32 @@
 #include "worker/daemon/ledger.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <optional>
 
 namespace mega::daemon {
+namespace {
+
+void Shorten(std::string& tail, size_t bytes) {
+  if (tail.size() > bytes) tail.erase(0, tail.size() - bytes);
+}
+
+}  // namespace
 
 bool Ledger::Accept(const v1::Command& command) {
   MutexLock lock(mu_);
   if (command.seq() <= record_.last_command_seq()) return false;
   record_.set_last_command_seq(command.seq());
+  if (!command.has_start_ranks()) return true;
   const v1::StartRanks& start = command.start_ranks();
+  // Nobody starts an attempt without having kept the end of the one before.
+  std::set<RankKey> kept;
+  for (const v1::RankExited& exited : record_.exited()) {
+    const RankKey key = RankKey::From(exited.rank());
+    if (key.job_uid == start.job_uid() && key.attempt < start.attempt()) kept.insert(key);
+  }
+  ForgetExits(kept);
   for (const int64_t rank : start.ranks()) {
     *record_.add_ranks()->mutable_rank() =
         RankKey{start.job_uid(), start.attempt(), start.epoch(), rank}.ToProto();
@@ -47,16 +65,54 @@ void Ledger::Connected(const std::string& job_uid, int64_t epoch) {
   });
 }
 
-void Ledger::Owe(const RankKey& key, int64_t step, const v1::WorkerMessage& message) {
+int Ledger::Owe(const RankKey& key, int64_t step, const v1::WorkerMessage& message) {
   MutexLock lock(mu_);
+  if (const auto same = owed_.find({key, step}); same != owed_.end()) Settle(same);
+  owed_bytes_ += message.ByteSizeLong();
   owed_[{key, step}] = message;
+  int given_up = 0;
+  const auto lowest = owed_.lower_bound({key, INT64_MIN});
+  if (std::distance(lowest, owed_.upper_bound({key, INT64_MAX})) > kStepsOwed) {
+    Settle(lowest);
+    ++given_up;
+  }
+  for (; owed_bytes_ > kMaxOwed && owed_.size() > 1; ++given_up) {
+    Settle(std::min_element(owed_.begin(), owed_.end(), [](const auto& a, const auto& b) {
+      return a.first.second < b.first.second;
+    }));
+  }
+  return given_up;
+}
+
+void Ledger::Settle(Owed::iterator it) {
+  owed_bytes_ -= it->second.ByteSizeLong();
+  owed_.erase(it);
 }
 
 void Ledger::Committed(const std::string& job_uid, int64_t epoch, int64_t step) {
   MutexLock lock(mu_);
-  std::erase_if(owed_, [&](const auto& entry) {
-    const auto& [key, owed_step] = entry.first;
-    return key.job_uid == job_uid && key.epoch == epoch && owed_step <= step;
+  for (auto it = owed_.begin(); it != owed_.end();) {
+    const auto next = std::next(it);
+    const auto& [key, owed_step] = it->first;
+    if (key.job_uid == job_uid && key.epoch == epoch && owed_step <= step) Settle(it);
+    it = next;
+  }
+}
+
+void Ledger::ForgetExits(const std::set<RankKey>& keys) {
+  if (keys.empty()) return;
+  for (const RankKey& key : keys) tellings_.erase(key);
+  auto& exits = *record_.mutable_exited();
+  exits.erase(std::remove_if(exits.begin(), exits.end(),
+                             [&](const v1::RankExited& exited) {
+                               return keys.contains(RankKey::From(exited.rank()));
+                             }),
+              exits.end());
+}
+
+bool Ledger::RunsHere(const RankKey& key) const {
+  return std::any_of(record_.ranks().begin(), record_.ranks().end(), [&](const auto& rank) {
+    return rank.rank().job_uid() == key.job_uid && rank.rank().epoch() == key.epoch;
   });
 }
 
@@ -68,30 +124,55 @@ void Ledger::Exited(const RankKey& key, const v1::ExitStatus& exit, absl::Durati
                   [&](const v1::RecordedRank& rank) { return RankKey::From(rank.rank()) == key; }),
               ranks.end());
   ready_.erase(key);
-  std::erase_if(owed_, [&](const auto& entry) { return entry.first.first == key; });
-  auto& exits = *record_.mutable_exited();
-  v1::RankExited& exited = *exits.Add();
+  for (auto it = owed_.lower_bound({key, INT64_MIN});
+       it != owed_.end() && it->first.first == key;) {
+    const auto next = std::next(it);
+    Settle(it);
+    it = next;
+  }
+  v1::RankExited& exited = *record_.add_exited();
   *exited.mutable_rank() = key.ToProto();
   *exited.mutable_exit() = exit;
-  exit_sent_[key] = now;
+  tellings_[key] = {.first = now, .newest = now};
+  BoundExits();
+}
+
+void Ledger::BoundExits() {
+  auto& exits = *record_.mutable_exited();
   if (exits.size() > kMaxExits) {
-    exit_sent_.erase(RankKey::From(exits[0].rank()));
-    exits.erase(exits.begin());
+    std::optional<RankKey> oldest;
+    for (const v1::RankExited& exited : exits) {
+      const RankKey key = RankKey::From(exited.rank());
+      const auto telling = tellings_.find(key);
+      if (telling == tellings_.end() || !telling->second.heard || RunsHere(key)) continue;
+      oldest = key;
+      break;
+    }
+    if (!oldest && exits.size() > kMaxUnheard) oldest = RankKey::From(exits[0].rank());
+    if (oldest) ForgetExits({*oldest});
+  }
+  size_t tails = 0;
+  for (const v1::RankExited& exited : exits) tails += exited.exit().stderr_tail().size();
+  for (auto it = exits.begin(); it != exits.end() && tails > kMaxTails; ++it) {
+    std::string& tail = *it->mutable_exit()->mutable_stderr_tail();
+    tails -= tail.size();
+    Shorten(tail, kShortTail);
+    tails += tail.size();
   }
 }
 
 void Ledger::Heard(absl::Duration sent) {
   MutexLock lock(mu_);
-  google::protobuf::RepeatedPtrField<v1::RankExited> unheard;
+  std::set<RankKey> old;
   for (v1::RankExited& exited : *record_.mutable_exited()) {
-    const auto it = exit_sent_.find(RankKey::From(exited.rank()));
-    if (it != exit_sent_.end() && it->second < sent) {
-      exit_sent_.erase(it);
-    } else {
-      unheard.Add(std::move(exited));
-    }
+    const RankKey key = RankKey::From(exited.rank());
+    const auto it = tellings_.find(key);
+    if (it == tellings_.end() || it->second.newest >= sent) continue;
+    if (!it->second.heard) Shorten(*exited.mutable_exit()->mutable_stderr_tail(), kShortTail);
+    it->second.heard = true;
+    if (sent - it->second.first > kExitAge && !RunsHere(key)) old.insert(key);
   }
-  record_.mutable_exited()->Swap(&unheard);
+  ForgetExits(old);
 }
 
 std::vector<v1::WorkerMessage> Ledger::Introduce(const v1::Node& node, absl::Duration now) {
@@ -106,9 +187,9 @@ std::vector<v1::WorkerMessage> Ledger::Introduce(const v1::Node& node, absl::Dur
   for (const v1::RankExited& exited : record_.exited()) {
     v1::RankExited& told = *hello.add_exited();
     told = exited;
-    std::string& tail = *told.mutable_exit()->mutable_stderr_tail();
-    if (tail.size() > tail_bytes) tail.erase(0, tail.size() - tail_bytes);
-    exit_sent_[RankKey::From(exited.rank())] = now;
+    Shorten(*told.mutable_exit()->mutable_stderr_tail(), tail_bytes);
+    const auto telling = tellings_.try_emplace(RankKey::From(exited.rank()), Telling{.first = now});
+    telling.first->second.newest = now;
   }
   for (const auto& [key, address] : ready_) {
     v1::RankReady& ready = *words.emplace_back().mutable_rank_ready();

@@ -176,7 +176,7 @@ void Ranks::OnEngineMessage(const RankKey& key, v1::EngineMessage message) {
     case v1::EngineMessage::kCheckpointPart: {
       const int64_t step = message.checkpoint_part().step();
       out = CheckpointReport(key, std::move(*message.mutable_checkpoint_part()));
-      parts_.ledger.Owe(key, step, out);
+      Owe(key, step, out);
       break;
     }
     case v1::EngineMessage::kCheckpointFailed: {
@@ -186,7 +186,7 @@ void Ranks::OnEngineMessage(const RankKey& key, v1::EngineMessage message) {
       log::Warn(
           "a checkpoint failed",
           {{"rank", key.Text()}, {"step", failed.step()}, {"why", std::string(failed.message())}});
-      parts_.ledger.Owe(key, failed.step(), out);
+      Owe(key, failed.step(), out);
       break;
     }
     case v1::EngineMessage::kFinished:
@@ -202,6 +202,13 @@ void Ranks::OnEngineMessage(const RankKey& key, v1::EngineMessage message) {
       return;
   }
   parts_.send(std::move(out));
+}
+
+void Ranks::Owe(const RankKey& key, int64_t step, const v1::WorkerMessage& message) {
+  const int given_up = parts_.ledger.Owe(key, step, message);
+  if (given_up == 0) return;
+  log::Warn("checkpoints wait for their commits; the oldest parts will not be told again",
+            {{"rank", key.Text()}, {"step", step}, {"parts", given_up}});
 }
 
 void Ranks::Connect(const v1::ConnectRanks& order) {

@@ -91,6 +91,7 @@ class Ranks {
 
   absl::Status StartOne(const v1::StartRanks& order, const RankKey& key, Rank& rank);
   absl::Status TakeDevice(const v1::StartRanks& order, const RankKey& key, Rank& rank) const;
+  void Owe(const RankKey& key, int64_t step, const v1::WorkerMessage& message);
   void EndWithoutProcess(const RankKey& key, const absl::Status& why);
   void CheckEnd(const RankKey& key);
   void ReportEnds();

@@ -15,8 +15,8 @@ namespace {
 constexpr absl::Duration kSilence = absl::Seconds(5);
 // No sleep is longer, so that a machine that was suspended notices soon.
 constexpr absl::Duration kLongestWait = absl::Milliseconds(200);
-// A word counts as heard once a heartbeat sent this much later was answered: time for the
-// coordinator to make durable what it was told.
+// A word counts as heard once a heartbeat sent this much later was answered: mostly the coordinator
+// has made durable what it was told by then, but a slow disk of its shows no such haste.
 constexpr absl::Duration kHeardAfter = absl::Seconds(3);
 constexpr size_t kReceipts = 64;
 

@@ -35,22 +35,81 @@ TEST(Ledger, NoHelloDeniesARankWhoseOrderWasTaken) {
   EXPECT_EQ(ledger.Introduce({}, absl::Seconds(1)).at(0).hello().last_command_seq(), 1);
 }
 
-TEST(Ledger, AnExitIsToldUntilItWasHeard) {
-  Ledger ledger({});
-  ledger.Accept(StartOrder(1, {0}));
+v1::ExitStatus Killed(size_t tail_bytes = 0) {
   v1::ExitStatus exit;
   exit.set_signal(9);
-  ledger.Exited(kRank, exit, absl::Seconds(10));
+  exit.set_stderr_tail(std::string(tail_bytes, 'x'));
+  return exit;
+}
+
+// Case: the coordinator answered heartbeats while its disk was late, and crashed. The worker had
+// forgotten the exit by then, so a rank that had ended well counted as lost.
+TEST(Ledger, AnExitIsToldUntilALaterAttemptOfItsJobStarts) {
+  Ledger ledger({});
+  ledger.Accept(StartOrder(1, {0}));
+  ledger.Exited(kRank, Killed(), absl::Seconds(10));
   EXPECT_EQ(ledger.Record().ranks_size(), 0);
-  ledger.Heard(absl::Seconds(10));  // of what was sent before it
-  auto words = ledger.Introduce({}, absl::Seconds(20));
-  ASSERT_EQ(words.at(0).hello().exited_size(), 1);
-  EXPECT_EQ(words.at(0).hello().exited(0).exit().signal(), 9);
-  EXPECT_EQ(words.at(0).hello().running_size(), 0);
-  ledger.Heard(absl::Seconds(15));  // before it was told again
+  for (int session = 2; session < 5; ++session) {
+    const auto words = ledger.Introduce({}, session * absl::Minutes(1));
+    EXPECT_EQ(words.at(0).hello().running_size(), 0);
+    ASSERT_EQ(words.at(0).hello().exited_size(), 1);
+    EXPECT_EQ(words.at(0).hello().exited(0).exit().signal(), 9);
+    ledger.Heard((session + 1) * absl::Minutes(1));
+  }
+  v1::Command same = StartOrder(2, {1});
+  ledger.Accept(same);
   EXPECT_EQ(ledger.Record().exited_size(), 1);
-  ledger.Heard(absl::Seconds(21));
+  v1::Command later = StartOrder(3, {0});
+  later.mutable_start_ranks()->set_attempt(2);
+  later.mutable_start_ranks()->set_epoch(6);
+  ledger.Accept(later);
   EXPECT_EQ(ledger.Record().exited_size(), 0);
+}
+
+TEST(Ledger, TheExitOfAJobThatNeverStartsAgainGoesAfterADay) {
+  v1::WorkerRecord record;  // of the last incarnation
+  *record.add_exited()->mutable_rank() = kRank.ToProto();
+  Ledger ledger(record);
+  ledger.Heard(absl::Hours(1000));  // not told yet
+  EXPECT_EQ(ledger.Record().exited_size(), 1);
+  ledger.Introduce({}, absl::Hours(1000));
+  ledger.Heard(absl::Hours(1023));
+  EXPECT_EQ(ledger.Record().exited_size(), 1);
+  ledger.Heard(absl::Hours(1025));
+  EXPECT_EQ(ledger.Record().exited_size(), 0);
+}
+
+TEST(Ledger, TheExitOfAnAttemptWithARankHereIsNeverForgotten) {
+  Ledger ledger({});
+  ledger.Accept(StartOrder(1, {0, 1}));
+  ledger.Exited(kRank, Killed(), absl::Seconds(1));
+  ledger.Heard(absl::Hours(1000));
+  for (int64_t rank = 0; rank < 2 * Ledger::kMaxExits; ++rank) {
+    ledger.Exited({"other", 1, 5, rank}, Killed(), absl::Hours(1000));
+    ledger.Heard(absl::Hours(1000) + absl::Seconds(1));
+  }
+  EXPECT_EQ(ledger.Record().exited_size(), Ledger::kMaxExits);
+  EXPECT_EQ(RankKey::From(ledger.Record().exited(0).rank()), kRank);
+}
+
+TEST(Ledger, OnlyExitsThatWereHeardMakeRoom) {
+  Ledger ledger({});
+  for (int64_t rank = 0; rank <= Ledger::kMaxExits; ++rank) {
+    ledger.Exited({"job", 1, 5, rank}, Killed(), absl::Seconds(1));
+  }
+  EXPECT_EQ(ledger.Record().exited_size(), Ledger::kMaxExits + 1);
+  ledger.Heard(absl::Seconds(2));
+  ledger.Exited({"job", 1, 5, 1000}, Killed(), absl::Seconds(3));
+  EXPECT_EQ(ledger.Record().exited(0).rank().rank(), 1);
+}
+
+TEST(Ledger, AnExitThatWasHeardKeepsOnlyTheEndOfItsStderr) {
+  Ledger ledger({});
+  ledger.Exited(kRank, Killed(64 << 10), absl::Seconds(1));
+  ledger.Heard(absl::Seconds(1));  // what was sent before it
+  EXPECT_EQ(ledger.Record().exited(0).exit().stderr_tail().size(), 64u << 10);
+  ledger.Heard(absl::Seconds(2));
+  EXPECT_EQ(ledger.Record().exited(0).exit().stderr_tail().size(), Ledger::kShortTail);
 }
 
 TEST(Ledger, AddressesAndPartsAreOwedUntilTheirAnswer) {
@@ -71,6 +130,45 @@ TEST(Ledger, AddressesAndPartsAreOwedUntilTheirAnswer) {
   EXPECT_EQ(ledger.Introduce({}, {}).size(), 1u);
 }
 
+v1::WorkerMessage Part(int64_t step, size_t bytes) {
+  v1::WorkerMessage message;
+  message.mutable_checkpoint_part()->set_step(step);
+  message.mutable_checkpoint_part()->set_directory(std::string(bytes, 'x'));
+  return message;
+}
+
+std::vector<int64_t> OwedSteps(Ledger& ledger) {
+  std::vector<int64_t> steps;
+  for (const v1::WorkerMessage& word : ledger.Introduce({}, {})) {
+    if (word.has_checkpoint_part()) steps.push_back(word.checkpoint_part().step());
+  }
+  return steps;
+}
+
+// Case: a coordinator that commits nothing, and ranks that save every step.
+TEST(Ledger, PartsOfTheNewestStepsAreOwed) {
+  Ledger ledger({});
+  for (int64_t step = 1; step <= 100; ++step) {
+    EXPECT_EQ(ledger.Owe(kRank, step, Part(step, 0)), step <= Ledger::kStepsOwed ? 0 : 1);
+    EXPECT_EQ(ledger.Owe(kRank, step, Part(step, 0)), 0);  // told twice
+  }
+  EXPECT_EQ(OwedSteps(ledger), std::vector<int64_t>({97, 98, 99, 100}));
+}
+
+TEST(Ledger, OwedPartsAreBoundedInBytesAndTakeNoExitWithThem) {
+  constexpr size_t kBytes = Ledger::kMaxOwed / 4;
+  Ledger ledger({});
+  ledger.Exited({"job", 1, 5, 9}, Killed(), absl::Seconds(1));
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(ledger.Owe({"job", 1, 5, rank}, 1, Part(1, kBytes)), 0);
+  }
+  EXPECT_EQ(ledger.Owe(kRank, 2, Part(2, kBytes)), 1);
+  EXPECT_EQ(OwedSteps(ledger), std::vector<int64_t>({2, 1, 1}));
+  ledger.Exited({"job", 1, 5, 1}, Killed(), absl::Seconds(1));  // and with it what it owed
+  EXPECT_EQ(ledger.Owe(kRank, 3, Part(3, kBytes)), 0);
+  EXPECT_EQ(ledger.Record().exited_size(), 2);
+}
+
 TEST(Ledger, ManyExitsStayBounded) {
   Ledger ledger({});
   v1::ExitStatus exit;
@@ -78,6 +176,7 @@ TEST(Ledger, ManyExitsStayBounded) {
   for (int64_t rank = 0; rank < 1000; ++rank) {
     ledger.Exited({"job", 1, 5, rank}, exit, absl::Seconds(1));
   }
+  EXPECT_LE(ledger.Record().ByteSizeLong(), Ledger::kMaxTails + (1u << 20));
   const auto words = ledger.Introduce({}, {});
   EXPECT_LE(words.at(0).ByteSizeLong(), 10u << 20);
   EXPECT_EQ(words.at(0).hello().exited(words.at(0).hello().exited_size() - 1).rank().rank(), 999);
