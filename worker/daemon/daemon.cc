@@ -121,6 +121,7 @@ void Daemon::BuildParts() {
                       "know less than it should",
                       {{"why", std::string(status.message())}});
                 }
+                return status;
               }});
 }
 
@@ -236,7 +237,10 @@ void Daemon::HandleCommand(v1::Command command) {
     return;
   }
   // Ending ranks is right at any time, and a full disk must not keep them alive.
-  if (command.has_stop_ranks()) ranks_->Stop(command.stop_ranks());
+  if (command.has_stop_ranks()) {
+    WithdrawStarts(command.stop_ranks());
+    ranks_->Stop(command.stop_ranks());
+  }
   if (ledger_->Accept(command)) {
     commands_.push_back(std::move(command));
     FlushCommands();
@@ -244,6 +248,19 @@ void Daemon::HandleCommand(v1::Command command) {
     v1::WorkerMessage ack;
     ack.mutable_command_ack()->set_seq(command.seq());
     session_->Send(std::move(ack));
+  }
+}
+
+// Starts that wait for the disk; what is left of them is to be acked.
+void Daemon::WithdrawStarts(const v1::StopRanks& order) {
+  for (v1::Command& waiting : commands_) {
+    const v1::StartRanks& start = waiting.start_ranks();
+    if (!waiting.has_start_ranks() || start.job_uid() != order.job_uid() ||
+        start.epoch() != order.epoch()) {
+      continue;
+    }
+    ranks_->Withdraw(start, order.reason());
+    waiting.clear_start_ranks();
   }
 }
 
@@ -321,6 +338,10 @@ void Daemon::RetryLeftovers() {
     v1::WorkerMessage message;
     *message.mutable_rank_exited() = exited;
     session_->Send(std::move(message));
+  }
+  if (!stuck_.exited().empty()) {
+    const absl::Status status = Persist();
+    if (!status.ok()) log::Warn("worker.json", {{"why", std::string(status.message())}});
   }
   stuck_.clear_exited();
   if (!all_gone) loop_.PostAfter(kStuckRetry, [this] { RetryLeftovers(); });

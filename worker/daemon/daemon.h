@@ -78,6 +78,7 @@ class Daemon {
   // On the loop.
   void HandleCommand(v1::Command command);
   void FlushCommands();
+  void WithdrawStarts(const v1::StopRanks& order);
   void CarryOut(const v1::Command& command);
   void StreamLog(const v1::StreamLog& request);
   absl::Status Persist();

@@ -184,6 +184,7 @@ int Main(int argc, char** argv) {
   for (const int s : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, s);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then like a full disk
   const UniqueFd signal_fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 
   const absl::Status status = Serve(flags, signal_fd.get());

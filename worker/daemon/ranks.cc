@@ -68,10 +68,17 @@ void Ranks::Start(const v1::StartRanks& order) {
     }
   }
   // Every process is on disk before its first instruction, so that the next incarnation finds it.
-  parts_.persist();
+  const absl::Status recorded =
+      started.empty()
+          ? absl::OkStatus()
+          : Annotate(parts_.persist(),
+                     "the rank was not started because the worker cannot write down its "
+                     "pid; free the disk of its state folder");
   for (const RankKey& key : started) {
-    const absl::Status status = parts_.supervisor.Release(key, parts_.may_run);
+    const absl::Status status =
+        recorded.ok() ? parts_.supervisor.Release(key, parts_.may_run) : recorded;
     if (!status.ok()) ranks_[key].failure = status;
+    if (!recorded.ok()) parts_.supervisor.Stop(key, absl::ZeroDuration());
   }
 }
 
@@ -141,6 +148,16 @@ void Ranks::EndWithoutProcess(const RankKey& key, const absl::Status& why) {
   rank.exit = ProcessExit{.code = 127};
   rank.exited_at = parts_.clock.BootNow();
   CheckEnd(key);
+}
+
+void Ranks::Withdraw(const v1::StartRanks& order, const std::string& reason) {
+  for (const int64_t number : order.ranks()) {
+    const RankKey key{order.job_uid(), order.attempt(), order.epoch(), number};
+    if (ranks_.contains(key)) continue;
+    ranks_[key].by_worker = true;
+    EndWithoutProcess(
+        key, absl::CancelledError(fmt::format("stopped before it was started: {}", reason)));
+  }
 }
 
 void Ranks::PruneLogs(const std::string& run_directory, int64_t attempt) const {
@@ -334,7 +351,8 @@ void Ranks::ReportEnds() {
     it = ranks_.erase(it);
     reported = true;
   }
-  if (reported) parts_.persist();
+  // Best effort: told and not recorded, an exit is told once more by the next incarnation.
+  if (reported) (void)parts_.persist();
   if (waiting && !reporting_) {
     reporting_ = true;
     parts_.loop.PostAfter(parts_.connected() ? kReportPoll : kOutagePoll, [this] {

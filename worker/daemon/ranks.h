@@ -4,6 +4,7 @@
 // A rank's end is told to the coordinator when three things are known — the process was reaped, its
 // stream and its pipes are at their end — or a moment after the first of them; and not before its
 // step reports have arrived, so that the last step of a job is never overtaken by its success.
+// A rank whose pid is not on disk is never let go: it ends with the reason.
 #pragma once
 
 #include <functional>
@@ -47,7 +48,7 @@ class Ranks {
     std::function<void(v1::WorkerMessage)> send;  // to the coordinator, if in session
     std::function<bool()> may_run;
     std::function<bool()> connected;
-    std::function<void()> persist;  // the ledger, best effort
+    std::function<absl::Status()> persist;  // the ledger; OK once it is on disk. Logs failures.
   };
   struct Options {
     std::string engine;
@@ -60,6 +61,8 @@ class Ranks {
   void Start(const v1::StartRanks& order);
   void Connect(const v1::ConnectRanks& order);
   void Stop(const v1::StopRanks& order);
+  // Instead of Start: its ranks end at once, because of `reason`, and are never started.
+  void Withdraw(const v1::StartRanks& order, const std::string& reason);
   void StopAll(absl::Duration grace, const std::string& reason);  // and refuses new ones
   void Committed(const v1::CheckpointCommitted& commit);
 

@@ -258,6 +258,42 @@ TEST_F(DaemonTest, AnEngineGetsACleanWorld) {
                     Not(HasSubstr("MEGA_TEST_SECRET"))));
 }
 
+// Case: a job was cancelled while its start waited for a full disk, and ran once there was room.
+TEST_F(DaemonTest, AStopWithdrawsAStartThatWaitsForTheDisk) {
+  ASSERT_TRUE(coordinator_.Await([](const Heard& heard) { return heard.heartbeats >= 1; }));
+  const std::string record = folder_ / "state/worker.json";
+  std::filesystem::rename(record, folder_ / "kept");
+  std::filesystem::create_directories(record + "/in the way");  // no file can take its place
+  coordinator_.Order(StartOrder("ready;hang", {0, 1}));
+  const int64_t stop = coordinator_.Order(StopOrder(absl::Seconds(20)));
+  ASSERT_TRUE(coordinator_.AwaitExits(2));
+  for (const v1::RankExited& exited : coordinator_.Exits()) {
+    EXPECT_TRUE(exited.exit().killed_by_worker());
+    EXPECT_EQ(exited.exit().message(), "stopped before it was started: the test says so");
+  }
+  std::filesystem::remove_all(record);
+  ASSERT_TRUE(coordinator_.Await([&](const Heard& heard) {
+    return !heard.messages.empty() && heard.messages.back().command_ack().seq() == stop;
+  }));
+  EXPECT_EQ(Record().last_command_seq(), stop);
+  EXPECT_EQ(Record().ranks_size(), 0);
+  EXPECT_EQ(Record().exited_size(), 2);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "state/jobs/" + std::string(kJob)));
+}
+
+TEST_F(DaemonTest, TheNextWorkerOfAFolderHasALargerIncarnationWhateverTheClockSays) {
+  const int64_t first = daemon_->incarnation();
+  daemon_.reset();
+  v1::WorkerRecord record = Record();
+  record.set_incarnation(first + absl::ToInt64Nanoseconds(absl::Hours(24)));  // the clock was wrong
+  std::string text;
+  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(record, &text).ok());
+  mega::testing::WriteFile(folder_ / "state/worker.json", text);
+  SetUp();
+  EXPECT_EQ(daemon_->incarnation(), record.incarnation() + 1);
+  EXPECT_EQ(Record().incarnation(), daemon_->incarnation());
+}
+
 TEST_F(DaemonTest, MixedNumericLibrariesAreRefused) {
   v1::Command order = StartOrder("ready;hang");
   order.mutable_start_ranks()->mutable_plan()->add_numeric_libraries("fake 2");

@@ -1,5 +1,8 @@
 #include "worker/daemon/state_dir.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include <filesystem>
 
 #include "gmock/gmock.h"
@@ -22,6 +25,28 @@ TEST(StateDir, TheRecordComesBack) {
   record.add_exited()->mutable_exit()->set_stderr_tail("\xff\x00 bytes");
   ASSERT_TRUE(state->WriteRecord(record).ok());
   EXPECT_EQ(state->ReadRecord()->SerializeAsString(), record.SerializeAsString());
+}
+
+TEST(StateDir, AFullDiskLeavesTheLastRecordAndNothingElse) {
+  mega::testing::TempDir folder;
+  const auto state = *StateDir::Open(folder / "state");
+  v1::WorkerRecord record;
+  record.set_last_command_seq(7);
+  ASSERT_TRUE(state->WriteRecord(record).ok());
+  record.set_last_command_seq(8);
+  record.set_boot_id(std::string(64 << 10, 'x'));
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{4096, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const absl::Status status = state->WriteRecord(record);
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("worker.json"));
+  EXPECT_EQ(state->ReadRecord()->last_command_seq(), 7);
+  EXPECT_FALSE(fs::exists(folder / "state/worker.json.tmp"));
 }
 
 TEST(StateDir, ASecondWorkerIsToldToTakeAnotherFolder) {
@@ -49,6 +74,19 @@ TEST(StateDir, AHostileUidMakesNoFolder) {
   }
   EXPECT_FALSE(state->RunDirectory(std::string(200, 'a')).ok());
   EXPECT_TRUE(state->RunDirectory("3f2a-b_C").ok());
+}
+
+// Case: the clock of a node without a battery stood in the past after a reboot, and the coordinator
+// took the new worker for an old one.
+TEST(StateDir, AnIncarnationIsAboveThoseBeforeWhateverTheClockSays) {
+  const absl::Time now = absl::FromUnixSeconds(1'700'000'000);
+  EXPECT_EQ(*NextIncarnation(0, now), absl::ToUnixNanos(now));
+  EXPECT_EQ(*NextIncarnation(absl::ToUnixNanos(now), now), absl::ToUnixNanos(now) + 1);
+  const int64_t later = absl::ToUnixNanos(now + absl::Hours(24));
+  EXPECT_EQ(*NextIncarnation(later, now), later + 1);
+  EXPECT_EQ(*NextIncarnation(0, absl::FromUnixSeconds(-5)), 1);
+  EXPECT_EQ(*NextIncarnation(-7, absl::FromUnixSeconds(5)), 5'000'000'000);
+  EXPECT_FALSE(NextIncarnation(INT64_MAX, now).ok());
 }
 
 v1::DeleteCheckpoint Removal(const std::string& folder, int64_t step) {

@@ -272,6 +272,20 @@ TEST_F(WorkerProcess, WrongFlagsAndAMissingEngineAreSaidPlainly) {
   EXPECT_THAT(Fails(arguments).second, HasSubstr("/bin/true version"));
 }
 
+// A limit on file sizes raises a signal where a full disk only says so.
+TEST_F(WorkerProcess, AStateFolderThatTakesNoFileIsSaidPlainly) {
+  std::string command = "ulimit -f 0; exec " + std::string(MEGA_BIN_DIR) + "/mega-worker";
+  for (const std::string& argument : Usual()) command += " " + argument;
+  const auto worker = Process::Fork({.argv = {"/bin/sh", "-c", command},
+                                     .environment = {"PATH=/usr/bin:/bin"},
+                                     .directory = "/"});
+  ASSERT_TRUE(worker.ok() && (*worker)->Release().ok());
+  EXPECT_THAT(Output(**worker), AllOf(HasSubstr("worker.json"), HasSubstr("File too large")));
+  const auto exit = AwaitExit(**worker);
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 1);
+}
+
 TEST_F(WorkerProcess, ATakenPortOrStateFolderIsNamed) {
   const auto worker = Spawn(Usual());
   ASSERT_TRUE(EventuallyWithin(absl::Seconds(20),
