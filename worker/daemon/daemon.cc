@@ -70,7 +70,9 @@ absl::Status Daemon::TakeOverState(const EngineVersion& engine) {
 
   node_.set_name(options_.node);
   node_.set_boot_id(boot_id);
-  node_.set_incarnation(absl::ToUnixNanos(clock_.WallNow()));
+  MEGA_ASSIGN_OR_RETURN(const int64_t incarnation,
+                        NextIncarnation(record.incarnation(), clock_.WallNow()));
+  node_.set_incarnation(incarnation);
   for (const v1::Device& device : devices_) *node_.add_devices() = device;
   for (const auto& [key, value] : options_.labels) (*node_.mutable_labels())[key] = value;
   node_.set_version(kVersion);

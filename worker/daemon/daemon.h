@@ -58,6 +58,12 @@ class Daemon {
   int fatal_fd() const { return fatal_event_.get(); }
   absl::Status fatal() const;
 
+  // This worker's number: larger than that of every worker before it that used the same state
+  // folder, whatever the clock did meanwhile; the time of the start where the folder is new. (A
+  // folder lost together with a clock set back gives a lower one: the coordinator then refuses this
+  // worker until it counts the node as lost.)
+  int64_t incarnation() const { return node_.incarnation(); }
+
   // Ends the ranks (SIGTERM, SIGKILL after the grace) and starts no others.
   void BeginShutdown(const std::string& reason);
   void KillRanks() { supervisor_->KillAll(); }

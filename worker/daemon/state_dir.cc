@@ -5,6 +5,7 @@
 #include <sys/file.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <system_error>
 
@@ -35,6 +36,16 @@ bool IsPlainName(const std::string& name) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                   c == '-' || c == '_';
          });
+}
+
+absl::StatusOr<int64_t> NextIncarnation(int64_t last, absl::Time now) {
+  if (last == INT64_MAX) {
+    return DataLoss(
+        "the incarnation {} in worker.json is damaged; start the worker with another state folder "
+        "once no mega-engine of this node runs any more",
+        last);
+  }
+  return std::max(last + 1, absl::ToUnixNanos(now));
 }
 
 absl::StatusOr<std::unique_ptr<StateDir>> StateDir::Open(const std::string& given) {

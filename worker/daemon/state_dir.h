@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "mega/v1/worker.pb.h"
@@ -32,6 +33,10 @@ class StateDir {
   const std::string path_;  // absolute
   const UniqueFd lock_;
 };
+
+// Of the worker that finds `last` in its state folder (0: none): the time in ns, or one more than
+// `last` where the clock was set back. DATA_LOSS when there is none above it.
+absl::StatusOr<int64_t> NextIncarnation(int64_t last, absl::Time now);
 
 // Letters, digits, '-', '_', at most 128: safe as a name in a folder.
 bool IsPlainName(const std::string& name);
