@@ -2,14 +2,29 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temp_dir.h"
 #include "worker/daemon/proc_stat.h"
+
+namespace {
+
+// A process that sleeps uninterruptibly ("D"): signals wait until it wakes up.
+std::atomic<pid_t> uninterruptible{0};
+
+}  // namespace
+
+// In the place of libc's.
+extern "C" int kill(pid_t pid, int signal) noexcept {
+  if (uninterruptible != 0 && (pid == uninterruptible || pid == -uninterruptible)) return 0;
+  return static_cast<int>(syscall(SYS_kill, pid, signal));
+}
 
 namespace mega::daemon {
 namespace {
@@ -185,6 +200,64 @@ TEST_F(SupervisorTest, StartsNothingWithoutALease) {
   ASSERT_EQ(ends.size(), 1u);
   EXPECT_EQ(ends[0].exit.signal, SIGKILL);
   EXPECT_TRUE(ends[0].by_worker);
+}
+
+// Case: a hung driver. The rank is counted, others come and go, and its end is told when it comes.
+TEST(Supervisor, ARankThatOutlivesSigkillIsToldFromItsEndOn) {
+  Ends ends;
+  Supervisor supervisor(
+      {.kill_wait = absl::Milliseconds(20)},
+      [&](const RankKey& key, ProcessExit exit, bool by_worker) { ends(key, exit, by_worker); });
+  auto process = Shell("exec sleep 600");
+  const pid_t pid = process->pid();
+  supervisor.Add(kRank, std::move(process));
+  ASSERT_TRUE(supervisor.Release(kRank, [] { return true; }).ok());
+  EXPECT_EQ(supervisor.unkillable(), 0);
+
+  uninterruptible = pid;
+  supervisor.Stop(kRank, absl::ZeroDuration());
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (supervisor.unkillable() == 0 && absl::Now() < deadline) sched_yield();
+  EXPECT_EQ(supervisor.unkillable(), 1);
+  const RankKey other{"job", 1, 1, 1};
+  supervisor.Add(other, Shell("exit 3"));
+  ASSERT_TRUE(supervisor.Release(other, [] { return true; }).ok());
+  ASSERT_EQ(ends.Await(1).size(), 1u);
+  EXPECT_EQ(ends.Await(1)[0].key, other);
+  EXPECT_TRUE(Alive(pid));
+
+  uninterruptible = 0;
+  kill(pid, SIGKILL);  // the one that waited
+  ASSERT_EQ(ends.Await(2).size(), 2u);
+  EXPECT_EQ(ends.Await(2)[1].key, kRank);
+  EXPECT_EQ(ends.Await(2)[1].exit.signal, SIGKILL);
+  EXPECT_TRUE(ends.Await(2)[1].by_worker);
+  EXPECT_EQ(supervisor.unkillable(), 0);
+}
+
+TEST(Supervisor, ACgroupReachesADescendantThatLeftTheSession) {
+  const auto cgroups = CgroupParent::Detect(fmt::format("mega-test-{}", getpid()));
+  if (!cgroups) GTEST_SKIP() << "cgroup v2 is not mounted or not writable here";
+  const auto probe = Shell("exec sleep 600");
+  const auto group = cgroups->Make("probe");
+  if (!group || !group->Enter(probe->pid())) GTEST_SKIP() << "processes cannot be moved here";
+  Ends ends;
+  Supervisor supervisor(
+      {.cgroups = cgroups.get()},
+      [&](const RankKey& key, ProcessExit exit, bool by_worker) { ends(key, exit, by_worker); });
+  auto process = Shell("setsid sh -c 'echo $$; exec sleep 600' & exec sleep 600");
+  const UniqueFd out = process->TakeStdout();
+  supervisor.Add(kRank, std::move(process));
+  ASSERT_TRUE(supervisor.Release(kRank, [] { return true; }).ok());
+  char buffer[32] = {};
+  ASSERT_GT(read(out.get(), buffer, sizeof(buffer) - 1), 0);
+  const pid_t descendant = std::stoi(buffer);
+  supervisor.Stop(kRank, absl::ZeroDuration());
+  ASSERT_EQ(ends.Await(1).size(), 1u);
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (Alive(descendant) && absl::Now() < deadline) sched_yield();
+  EXPECT_FALSE(Alive(descendant));
+  if (Alive(descendant)) kill(descendant, SIGKILL);
 }
 
 TEST_F(SupervisorTest, OneSlowRankDoesNotKeepTheOthersWaiting) {
