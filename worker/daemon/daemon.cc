@@ -114,17 +114,7 @@ void Daemon::BuildParts() {
           .send = [this](v1::WorkerMessage message) { session_->Send(std::move(message)); },
           .may_run = [this] { return session_->MayRun(); },
           .connected = [this] { return session_->connected(); },
-          .persist =
-              [this] {
-                const absl::Status status = Persist();
-                if (!status.ok()) {
-                  log::Error(
-                      "worker.json cannot be written; a restart of this worker would "
-                      "know less than it should",
-                      {{"why", std::string(status.message())}});
-                }
-                return status;
-              }});
+          .persist = [this] { return Persist(); }});
 }
 
 absl::Status Daemon::ServeWitness() {
@@ -268,10 +258,7 @@ void Daemon::WithdrawStarts(const v1::StopRanks& order) {
 
 void Daemon::FlushCommands() {
   if (commands_.empty()) return;
-  const absl::Status status = Persist();
-  if (!status.ok()) {
-    log::Error("a command waits for worker.json to be written; free the disk of the state folder",
-               {{"seq", commands_.back().seq()}, {"why", std::string(status.message())}});
+  if (!Persist().ok()) {
     if (retrying_) return;
     retrying_ = true;
     loop_.PostAfter(kPersistRetry, [this] {
@@ -328,7 +315,14 @@ void Daemon::StreamLog(const v1::StreamLog& request) {
   log_streams_->Handle(request, std::move(log));
 }
 
-absl::Status Daemon::Persist() { return state_dir_->WriteRecord(ledger_->Record()); }
+absl::Status Daemon::Persist() {
+  absl::Status status = state_dir_->WriteRecord(ledger_->Record());
+  if (!status.ok()) {
+    log::Error("worker.json cannot be written: commands wait; free the disk of the state folder",
+               {{"commands", std::ssize(commands_)}, {"why", std::string(status.message())}});
+  }
+  return status;
+}
 
 // ---- health
 
@@ -341,10 +335,7 @@ void Daemon::RetryLeftovers() {
     *message.mutable_rank_exited() = exited;
     session_->Send(std::move(message));
   }
-  if (!stuck_.exited().empty()) {
-    const absl::Status status = Persist();
-    if (!status.ok()) log::Warn("worker.json", {{"why", std::string(status.message())}});
-  }
+  if (!stuck_.exited().empty()) (void)Persist();
   stuck_.clear_exited();
   if (!all_gone) loop_.PostAfter(kStuckRetry, [this] { RetryLeftovers(); });
 }

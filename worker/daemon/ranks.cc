@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "worker/daemon/checkpoint_report.h"
 #include "worker/daemon/engine_version.h"
+#include "worker/daemon/last_words.h"
 #include "worker/daemon/run_paths.h"
 
 namespace mega::daemon {
@@ -25,29 +26,6 @@ constexpr absl::Duration kReportPoll = absl::Milliseconds(5);
 constexpr absl::Duration kOutagePoll = absl::Milliseconds(100);
 // A job that crashes over and over must not fill the disk with its logs.
 constexpr int64_t kAttemptsWithLogs = 8;
-constexpr size_t kMaxMessage = 4096;  // of an exit; the tail says more
-
-// A rank may print anything, but a string on the wire is UTF-8.
-std::string Printable(const std::string& text) {
-  std::string out;
-  for (const unsigned char c : text) {
-    out += c == '\n' || c == '\t' || (c >= 32 && c < 127) ? static_cast<char>(c) : '?';
-  }
-  return out;
-}
-
-std::string LastLines(const std::string& text) {
-  const size_t end = text.find_last_not_of(" \n\r\t");
-  if (end == std::string::npos) return "";
-  size_t start = end > kMaxMessage / 4 ? end - kMaxMessage / 4 : 0;
-  // The last three lines say most.
-  size_t line = end;
-  for (int i = 0; i < 3 && line != std::string::npos && line > start; ++i) {
-    line = text.rfind('\n', line - 1);
-  }
-  if (line != std::string::npos && line >= start) start = line + 1;
-  return text.substr(start, end + 1 - start);
-}
 
 }  // namespace
 
@@ -379,8 +357,7 @@ v1::ExitStatus Ranks::Describe(const Rank& rank) const {
   } else if (rank.exit->code != 0 || rank.exit->signal != 0) {
     message = Printable(LastLines(exit.stderr_tail()));
   }
-  if (message.size() > kMaxMessage) message = Printable(message.substr(0, kMaxMessage));
-  exit.set_message(message);
+  exit.set_message(Shortened(message));
   return exit;
 }
 
