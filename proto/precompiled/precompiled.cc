@@ -1,0 +1,1 @@
+// Only the headers that CMakeLists.txt precompiles here are of interest.
