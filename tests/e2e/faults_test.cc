@@ -172,10 +172,13 @@ void SendRandomBytesToSocket(const std::string& path, uint64_t seed) {
   SendNoise(fd, seed);
 }
 
+// Steps of milliseconds: still training when a slow megactl has told what happened.
+constexpr int64_t kLongJob = 1500;
+
 TEST(Faults, RandomBytesOnEveryPortChangeNothing) {
   Cluster cluster;
   cluster.StartWorker("a", 2);
-  const std::string uid = cluster.Submit(TinyJob(cluster.path(), "noise", 2, 200));
+  const std::string uid = cluster.Submit(TinyJob(cluster.path(), "noise", 2, kLongJob));
   ASSERT_TRUE(cluster.WaitForStep(uid, 5, Seconds(60)));
   const json nodes = cluster.CtlJson({"nodes", "-o", "json"});
   const std::string socket = SocketOf(cluster.RankPid(uid, 0));
@@ -201,8 +204,6 @@ void LimitFiles(pid_t pid, rlim_t bytes) {
 }
 
 constexpr rlim_t kSmallFiles = 256 << 10;
-// Steps of milliseconds: still training when a slow megactl has told what happened.
-constexpr int64_t kLongJob = 1500;
 
 TEST(Faults, AFullDiskOnTheWayLetsTheJobGoOn) {
   Cluster cluster;
@@ -243,9 +244,11 @@ TEST(Faults, AFullDiskAtTheEndFailsTheJobAndSaysWhatIsLost) {
 TEST(Faults, SigtermOfARankIsAFailureThatHeals) {
   Cluster cluster;
   cluster.StartWorker("a", 2);
-  const std::string uid = cluster.Submit(TinyJob(cluster.path(), "term", 2, 300));
+  const std::string uid = cluster.Submit(TinyJob(cluster.path(), "term", 2, kLongJob));
   ASSERT_TRUE(cluster.WaitForStep(uid, 5, Seconds(60)));
-  kill(cluster.RankPid(uid, 1), SIGTERM);
+  const pid_t victim = cluster.RankPid(uid, 1);
+  ASSERT_GT(victim, 0);
+  ASSERT_EQ(kill(victim, SIGTERM), 0);
   EXPECT_TRUE(cluster.WaitForPhase(uid, "JOB_PHASE_SUCCEEDED", Seconds(90)));
   const json job = cluster.Job(uid);
   ASSERT_EQ(job["attempts"].size(), 2);

@@ -73,6 +73,32 @@ void DropCommands(Draft& draft, const v1::Job& job, const NodeId& node) {
   for (const CommandKey& key : dropped) draft.DeleteCommand(key);
 }
 
+// Of a rank that a signal ended, and of one whose collective failed by that, either exit may be
+// told first: the peers' sockets close before the dead process is reaped. The signal came first.
+bool IsEarlierFailure(const v1::Attempt& attempt, const v1::ExitStatus& exit) {
+  if (!attempt.has_failed_rank() || exit.signal() == 0 || exit.killed_by_worker()) return false;
+  const v1::ExitStatus& blamed = attempt.ranks(attempt.failed_rank()).exit();
+  return blamed.signal() == 0 && !blamed.killed_by_worker();
+}
+
+// Makes the rank the one whose failure ends the attempt; the cause, as it is told to people.
+std::string BlameRank(Draft& draft, v1::Job& job, const v1::RankState& rank) {
+  v1::Attempt& attempt = Newest(job);
+  const v1::ExitStatus& exit = rank.exit();
+  attempt.set_failed_rank(rank.rank());
+  attempt.set_has_failed_rank(true);
+  attempt.set_cause(
+      fmt::format("rank {} on node '{}' ended with {}{}", rank.rank(), rank.node(),
+                  DescribeExit(exit), exit.killed_by_worker() ? " (ended by its worker)" : ""));
+  draft.AddEvent(job.uid(), v1::SEVERITY_ERROR, "RANK_EXITED", attempt.cause(),
+                 {{"rank", std::to_string(rank.rank())},
+                  {"node", rank.node()},
+                  {"code", std::to_string(exit.code())},
+                  {"signal", std::to_string(exit.signal())},
+                  {"killed_by_worker", exit.killed_by_worker() ? "true" : "false"}});
+  return attempt.cause();
+}
+
 bool MayRunOn(const v1::Attempt& attempt, const NodeId& node) {
   return std::ranges::any_of(attempt.ranks(), [&](const v1::RankState& rank) {
     return rank.node() == node && MayRun(rank);
@@ -228,20 +254,10 @@ void OnRankExited(Draft& draft, const NodeId& node, const v1::RankExited& exited
   if (exit.stderr_tail().size() > kStderrTailBytes) {
     exit.mutable_stderr_tail()->erase(0, exit.stderr_tail().size() - kStderrTailBytes);
   }
-  if (attempt.state() == v1::ATTEMPT_STATE_STOPPING || IsClean(exit)) return;
-
-  // The first to fail. Those that fall over it, or that we stop, are not.
-  attempt.set_failed_rank(rank.rank());
-  attempt.set_has_failed_rank(true);
-  const std::string cause =
-      fmt::format("rank {} on node '{}' ended with {}{}", rank.rank(), node, DescribeExit(exit),
-                  exit.killed_by_worker() ? " (ended by its worker)" : "");
-  draft.AddEvent(job.uid(), v1::SEVERITY_ERROR, "RANK_EXITED", cause,
-                 {{"rank", std::to_string(rank.rank())},
-                  {"node", node},
-                  {"code", std::to_string(exit.code())},
-                  {"signal", std::to_string(exit.signal())},
-                  {"killed_by_worker", exit.killed_by_worker() ? "true" : "false"}});
+  const bool stopping = attempt.state() == v1::ATTEMPT_STATE_STOPPING;
+  if (IsClean(exit) || (stopping && !IsEarlierFailure(attempt, exit))) return;
+  const std::string cause = BlameRank(draft, job, rank);
+  if (stopping) return;
   // A worker that ends ranks unasked is leaving, or has lost its lease: what comes next from it is
   // a goodbye or a hello, and until then it is no place to start anything.
   if (exit.killed_by_worker()) {

@@ -49,6 +49,27 @@ TEST(Recovery, StopsAllRanksThenStartsThemWhereTheyWere) {
   EXPECT_EQ(cluster.job(uid).attempts(0).ranks(1).exit().signal(), 9);
 }
 
+// A peer feels the death before the dead process is reaped.
+TEST(Recovery, ASignalIsTheCauseEvenWhereThePeerItFelledIsToldFirst) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  cluster.Exit(uid, 0, 1);
+  EXPECT_EQ(cluster.attempt(uid).failed_rank(), 0);
+  cluster.Exit(uid, 1, 0, 9);
+  EXPECT_EQ(cluster.job(uid).attempts(0).failed_rank(), 1);
+  EXPECT_THAT(cluster.job(uid).attempts(0).cause(), HasSubstr("rank 1"));
+  EXPECT_EQ(cluster.attempt(uid).number(), 2);
+}
+
+TEST(Recovery, RanksThatAreStoppedAreNotTheCause) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  cluster.Exit(uid, 0, 1);
+  cluster.Exit(uid, 1, 0, 9, /*by_worker=*/true);
+  EXPECT_EQ(cluster.job(uid).attempts(0).failed_rank(), 0);
+  EXPECT_THAT(cluster.job(uid).attempts(0).cause(), HasSubstr("rank 0"));
+}
+
 TEST(Recovery, ThreeAttemptsWithoutAStepGainedFailTheJob) {
   OneRank one;
   one.Fail(7);  // gains seven steps
