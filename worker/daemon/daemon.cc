@@ -289,14 +289,19 @@ void Daemon::CarryOut(const v1::Command& command) {
     case v1::Command::kCheckpointCommitted:
       ranks_->Committed(command.checkpoint_committed());
       break;
+    case v1::Command::kCheckpointRejected:
+      ranks_->Rejected(command.checkpoint_rejected());
+      break;
     case v1::Command::kDeleteCheckpoint:
       chores_.Post([order = command.delete_checkpoint()] {
         const absl::Status status = RemoveCheckpoint(order);
         if (!status.ok()) log::Warn("a checkpoint stays", {{"why", std::string(status.message())}});
       });
       break;
-    case v1::Command::kStopRanks:  // done on arrival
-    case v1::Command::kStreamLog:  // likewise
+    case v1::Command::kSaveCheckpoint:  // of later releases
+    case v1::Command::kRunPreflight:    // likewise
+    case v1::Command::kStopRanks:       // done on arrival
+    case v1::Command::kStreamLog:
     case v1::Command::KIND_NOT_SET:
       break;
   }

@@ -91,10 +91,19 @@ void Ledger::Settle(Owed::iterator it) {
 
 void Ledger::Committed(const std::string& job_uid, int64_t epoch, int64_t step) {
   MutexLock lock(mu_);
+  SettleSteps(job_uid, epoch, INT64_MIN, step);
+}
+
+void Ledger::Rejected(const std::string& job_uid, int64_t epoch, int64_t step) {
+  MutexLock lock(mu_);
+  SettleSteps(job_uid, epoch, step, step);
+}
+
+void Ledger::SettleSteps(const std::string& job_uid, int64_t epoch, int64_t first, int64_t last) {
   for (auto it = owed_.begin(); it != owed_.end();) {
     const auto next = std::next(it);
-    const auto& [key, owed_step] = it->first;
-    if (key.job_uid == job_uid && key.epoch == epoch && owed_step <= step) Settle(it);
+    const auto& [key, step] = it->first;
+    if (key.job_uid == job_uid && key.epoch == epoch && first <= step && step <= last) Settle(it);
     it = next;
   }
 }

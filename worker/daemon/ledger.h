@@ -46,7 +46,8 @@ class Ledger {
   // A checkpoint part, or the failure of one; owed until it is settled or the end of the rank.
   // Returns how many others were given up for it.
   int Owe(const RankKey& key, int64_t step, const v1::WorkerMessage& message);
-  void Committed(const std::string& job_uid, int64_t epoch, int64_t step);
+  void Committed(const std::string& job_uid, int64_t epoch, int64_t step);  // and those before
+  void Rejected(const std::string& job_uid, int64_t epoch, int64_t step);   // this one alone
   // The rank has ended; sent to the coordinator at `now`.
   void Exited(const RankKey& key, const v1::ExitStatus& exit, absl::Duration now);
   // The coordinator has heard all that was sent before `sent`; it may not be on its disk yet.
@@ -73,6 +74,8 @@ class Ledger {
   };
   using Owed = std::map<std::pair<RankKey, int64_t>, v1::WorkerMessage>;
 
+  void SettleSteps(const std::string& job_uid, int64_t epoch, int64_t first, int64_t last)
+      MEGA_REQUIRES(mu_);
   void ForgetExits(const std::set<RankKey>& keys) MEGA_REQUIRES(mu_);
   void BoundExits() MEGA_REQUIRES(mu_);
   bool RunsHere(const RankKey& key) const MEGA_REQUIRES(mu_);  // another rank of its attempt

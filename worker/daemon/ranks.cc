@@ -220,6 +220,13 @@ void Ranks::Committed(const v1::CheckpointCommitted& commit) {
   parts_.ledger.Committed(commit.job_uid(), commit.epoch(), commit.manifest().step());
 }
 
+void Ranks::Rejected(const v1::CheckpointRejected& rejected) {
+  v1::TrainerMessage message;
+  *message.mutable_checkpoint_rejected() = rejected;
+  parts_.trainer.SendToAttempt(rejected.job_uid(), rejected.epoch(), message);
+  parts_.ledger.Rejected(rejected.job_uid(), rejected.epoch(), rejected.step());
+}
+
 void Ranks::Stop(const v1::StopRanks& order) {
   const absl::Duration grace = FromProto(order.grace());
   for (auto& [key, rank] : ranks_) {

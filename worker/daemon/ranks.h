@@ -65,6 +65,7 @@ class Ranks {
   void Withdraw(const v1::StartRanks& order, const std::string& reason);
   void StopAll(absl::Duration grace, const std::string& reason);  // and refuses new ones
   void Committed(const v1::CheckpointCommitted& commit);
+  void Rejected(const v1::CheckpointRejected& rejected);
 
   void OnEngineMessage(const RankKey& key, v1::EngineMessage message);
   void OnDetached(const RankKey& key);

@@ -60,6 +60,18 @@ void SendCommitted(Draft& draft, const v1::Job& job, const v1::Manifest& manifes
   for (const NodeId& node : nodes) draft.AddCommand(node, command);
 }
 
+void SendRejected(Draft& draft, const v1::Job& job, const v1::CheckpointPart& part,
+                  const std::string& reason) {
+  v1::Command command;
+  v1::CheckpointRejected& rejected = *command.mutable_checkpoint_rejected();
+  rejected.set_job_uid(job.uid());
+  rejected.set_attempt(part.attempt());
+  rejected.set_epoch(part.epoch());
+  rejected.set_step(part.step());
+  rejected.set_reason(CutUtf8(reason, kMessageBytes));
+  for (const NodeId& node : NodesOf(*job.attempts().rbegin())) draft.AddCommand(node, command);
+}
+
 void DeleteOld(Draft& draft, v1::Job& job) {
   const v1::Checkpoint& rules = job.resolved_spec().checkpoint();
   const int64_t keep = std::max<int64_t>(1, rules.has_keep() ? rules.keep() : 3);
@@ -146,6 +158,7 @@ void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart
                    fmt::format("the checkpoint of step {} is not usable: {}", part.step(),
                                std::string(manifest.status().message())),
                    {{"step", std::to_string(part.step())}});
+    SendRejected(draft, *found, part, std::string(manifest.status().message()));
   }
   ForgetParts(parts, found->uid(), part.step());
 }

@@ -92,6 +92,9 @@ TEST(Checkpoint, OneThatDoesNotFitTogetherIsRejectedAndTheJobGoesOn) {
   cluster.Say("b", message);
   EXPECT_TRUE(cluster.job(uid).checkpoints().empty());
   EXPECT_EQ(cluster.events(uid).back(), "CHECKPOINT_REJECTED");
+  // The ranks wait for an answer to their last save.
+  EXPECT_EQ(cluster.Count("a", v1::Command::kCheckpointRejected), 1);
+  EXPECT_EQ(cluster.Count("b", v1::Command::kCheckpointRejected), 1);
   EXPECT_EQ(cluster.job(uid).phase(), v1::JOB_PHASE_RUNNING);
 }
 

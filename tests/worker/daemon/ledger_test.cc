@@ -125,9 +125,24 @@ TEST(Ledger, AddressesAndPartsAreOwedUntilTheirAnswer) {
   EXPECT_EQ(words[2].checkpoint_part().step(), 10);
   ledger.Connected("job", 5);
   ledger.Committed("job", 5, 9);  // an earlier one
+  ledger.Rejected("job", 5, 11);
   EXPECT_EQ(ledger.Introduce({}, {}).size(), 2u);
   ledger.Committed("job", 5, 10);
   EXPECT_EQ(ledger.Introduce({}, {}).size(), 1u);
+}
+
+TEST(Ledger, ARejectedPartIsSettledAndTheOthersAreNot) {
+  Ledger ledger({});
+  v1::WorkerMessage part;
+  for (const int64_t step : {10, 20, 30}) {
+    part.mutable_checkpoint_part()->set_step(step);
+    ledger.Owe(kRank, step, part);
+  }
+  ledger.Rejected("job", 5, 20);
+  const auto words = ledger.Introduce({}, {});
+  ASSERT_EQ(words.size(), 3u);
+  EXPECT_EQ(words[1].checkpoint_part().step(), 10);
+  EXPECT_EQ(words[2].checkpoint_part().step(), 30);
 }
 
 v1::WorkerMessage Part(int64_t step, size_t bytes) {

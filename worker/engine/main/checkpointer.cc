@@ -147,16 +147,16 @@ absl::Status Checkpointer::FinishLastSave(absl::Duration timeout) {
                   absl::FormatDuration(timeout), impl_->directory));
 }
 
-void Checkpointer::WaitForCommit(absl::Duration timeout) {
+absl::Status Checkpointer::WaitForCommit(absl::Duration timeout) {
   int64_t step = 0;
   {
     MutexLock lock(impl_->mu);
     step = impl_->last_step;
   }
-  if (step >= 0 && !impl_->link.WaitForCommit(step, timeout)) {
-    log::Warn("the last checkpoint was not committed in time", {{"step", step}});
-  }
+  const absl::Status committed =
+      step >= 0 ? impl_->link.WaitForCommit(step, timeout) : absl::OkStatus();
   PublishCommitted();
+  return committed;
 }
 
 }  // namespace mega::engine

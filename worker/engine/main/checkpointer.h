@@ -41,8 +41,9 @@ class Checkpointer {
 
   // Waits until the last save is on this rank's disk. OK too when there was none.
   absl::Status FinishLastSave(absl::Duration timeout);
-  // After FinishLastSave on all ranks: until the coordinator has committed it.
-  void WaitForCommit(absl::Duration timeout);
+  // After FinishLastSave on all ranks: until the coordinator has committed it. OK too when there
+  // was none; else as TrainerLink says.
+  absl::Status WaitForCommit(absl::Duration timeout);
 
  private:
   struct Impl;

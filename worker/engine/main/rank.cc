@@ -331,13 +331,21 @@ absl::Status TrainingRank::FinishSaving() {
   // No rank waits for a commit that cannot come because another one could not save.
   AllowForLastSave();
   MEGA_ASSIGN_OR_RETURN(const bool all_saved, AllAgree(saved.ok()));
-  if (all_saved) checkpointer_->WaitForCommit(kCommitTimeout);
-  if (all_saved || !checkpointer_->MustSucceed(steps)) return absl::OkStatus();
-  return absl::UnavailableError(fmt::format(
+  absl::Status accepted = saved.ok() && !all_saved
+                              ? absl::UnavailableError("another rank could not save its part")
+                              : saved;
+  if (all_saved) accepted = checkpointer_->WaitForCommit(kCommitTimeout);
+  if (accepted.ok()) return absl::OkStatus();
+  const std::string why = fmt::format(
       "the checkpoint of step {}, the last, was not saved and what was trained since the one "
-      "before "
-      "is lost: {}",
-      steps, saved.ok() ? "another rank could not save its part" : std::string(saved.message())));
+      "before is lost: {}",
+      steps, std::string(accepted.message()));
+  if (!checkpointer_->MustSucceed(steps)) {
+    log::Warn(why);
+    return absl::OkStatus();
+  }
+  // A checkpoint that was rejected would be again: its parts do not fit together.
+  return absl::IsDataLoss(accepted) ? absl::DataLossError(why) : absl::UnavailableError(why);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ namespace mega::engine {
 namespace {
 
 constexpr size_t kMaxWaitingReports = 10'000;
+constexpr size_t kMaxRejected = 16;
 constexpr auto kDrainTime = std::chrono::seconds(2);
 
 // Field 22 of /proc/self/stat: with the pid it names this process for ever.
@@ -183,6 +184,14 @@ void TrainerLink::Handle(v1::TrainerMessage message) {
       committed_step_ = std::max(committed_step_, message.checkpoint_committed().manifest().step());
       committed_.push_back(std::move(*message.mutable_checkpoint_committed()->mutable_manifest()));
       break;
+    case v1::TrainerMessage::kCheckpointRejected: {
+      const v1::CheckpointRejected& rejected = message.checkpoint_rejected();
+      log::Warn("the coordinator rejected a checkpoint",
+                {{"step", rejected.step()}, {"why", rejected.reason()}});
+      rejected_[rejected.step()] = rejected.reason();
+      if (rejected_.size() > kMaxRejected) rejected_.erase(rejected_.begin());
+      break;
+    }
     case v1::TrainerMessage::kStop:
       stop_ = true;
       break;
@@ -235,13 +244,20 @@ absl::StatusOr<v1::Connect> TrainerLink::WaitForConnect(absl::Duration timeout) 
   return *connect_;
 }
 
-bool TrainerLink::WaitForCommit(int64_t step, absl::Duration timeout) {
+absl::Status TrainerLink::WaitForCommit(int64_t step, absl::Duration timeout) {
   const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout);
   MutexLock lock(mu_);
-  while (committed_step_ < step) {
-    if (!changed_.WaitUntil(mu_, deadline)) return committed_step_ >= step;
+  for (bool in_time = true; committed_step_ < step;) {
+    if (const auto it = rejected_.find(step); it != rejected_.end()) {
+      return DataLoss("the coordinator rejected it: {}", it->second);
+    }
+    if (!in_time) {
+      return absl::DeadlineExceededError(fmt::format("the coordinator did not commit it within {}",
+                                                     absl::FormatDuration(timeout)));
+    }
+    in_time = changed_.WaitUntil(mu_, deadline);
   }
-  return true;
+  return absl::OkStatus();
 }
 
 std::optional<v1::Manifest> TrainerLink::TakeCommitted() {

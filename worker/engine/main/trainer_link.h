@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,8 +34,9 @@ class TrainerLink {
   // Waits for the worker's orders. DEADLINE_EXCEEDED or UNAVAILABLE when none come.
   absl::StatusOr<v1::StartTraining> WaitForStart(absl::Duration timeout);
   absl::StatusOr<v1::Connect> WaitForConnect(absl::Duration timeout);
-  // The commit of the checkpoint of `step`. False when the time is over.
-  bool WaitForCommit(int64_t step, absl::Duration timeout);
+  // The commit of the checkpoint of `step`, or of a later one. DATA_LOSS with the coordinator's
+  // reason when it rejected that step, DEADLINE_EXCEEDED when it said nothing in time.
+  absl::Status WaitForCommit(int64_t step, absl::Duration timeout);
   // Newest committed manifest not yet taken.
   std::optional<v1::Manifest> TakeCommitted();
   bool StopRequested() const;
@@ -60,6 +62,7 @@ class TrainerLink {
   std::optional<v1::Connect> connect_ MEGA_GUARDED_BY(mu_);
   std::deque<v1::Manifest> committed_ MEGA_GUARDED_BY(mu_);
   int64_t committed_step_ MEGA_GUARDED_BY(mu_) = -1;
+  std::map<int64_t, std::string> rejected_ MEGA_GUARDED_BY(mu_);  // reasons of the newest steps
   bool stop_ MEGA_GUARDED_BY(mu_) = false;
   bool closing_ MEGA_GUARDED_BY(mu_) = false;
   bool attached_ MEGA_GUARDED_BY(mu_) = false;

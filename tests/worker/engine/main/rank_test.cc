@@ -99,6 +99,30 @@ TEST(Rank, AFailedLastSaveIsAnErrorThatNamesStepAndCause) {
   EXPECT_THAT(FailedSteps(worker), ElementsAre(4));
 }
 
+// Case: the rank waited a minute for the commit of a checkpoint that had been refused, and
+// succeeded.
+TEST(Rank, ALastSaveThatIsRejectedIsAnErrorAtOnce) {
+  testing::TempDir dir;
+  const v1::StartTraining start = StartOf(TinyJob(dir), dir);
+  ScriptedWorker worker(dir, start, {.rejects = 4});
+  const auto begin = std::chrono::steady_clock::now();
+  const absl::Status status = RunRank(start, worker);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(50));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);  // kExitBadInput
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("the checkpoint of step 4"), HasSubstr("a hole in w")));
+}
+
+TEST(Rank, ASaveOnTheWayThatIsRejectedCountsAsFailed) {
+  testing::TempDir dir;
+  v1::JobSpec spec = TinyJob(dir);
+  spec.mutable_checkpoint()->set_interval_steps(2);
+  const v1::StartTraining start = StartOf(spec, dir);
+  ScriptedWorker worker(dir, start, {.rejects = 2});
+  EXPECT_EQ(RunRank(start, worker), absl::OkStatus());
+  EXPECT_THAT(CommittedSteps(worker), ElementsAre(4));
+}
+
 TEST(Rank, AFolderThatCannotBeMadeIsRefusedBeforeTheFirstStep) {
   testing::TempDir dir;
   testing::WriteFile(dir / "file", "");

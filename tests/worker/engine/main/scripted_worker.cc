@@ -80,7 +80,10 @@ grpc::Status ScriptedWorker::Attach(grpc::ServerContext*, Stream* stream) {
 void ScriptedWorker::Answer(const v1::EngineMessage& message) {
   v1::TrainerMessage answer;
   if (message.has_ready() && options_.connects) answer.mutable_connect();
-  if (message.has_checkpoint_part() && options_.commits) {
+  if (message.has_checkpoint_part() && message.checkpoint_part().step() == options_.rejects) {
+    answer.mutable_checkpoint_rejected()->set_step(options_.rejects);
+    answer.mutable_checkpoint_rejected()->set_reason("a hole in w");
+  } else if (message.has_checkpoint_part() && options_.commits) {
     const v1::CheckpointPart& part = message.checkpoint_part();
     v1::Manifest& manifest = *answer.mutable_checkpoint_committed()->mutable_manifest();
     manifest.set_version(1);

@@ -20,6 +20,7 @@ class ScriptedWorker : public v1::TrainerService::Service {
   struct Options {
     bool connects = true;  // answers RankReady
     bool commits = true;   // answers a checkpoint part
+    int64_t rejects = -1;  // the checkpoint of this step, for the reason "a hole in w"
   };
   ScriptedWorker(const testing::TempDir& dir, v1::StartTraining start)
       : ScriptedWorker(dir, std::move(start), Options()) {}
