@@ -8,9 +8,9 @@
 #include "base/listen_address.h"
 #include "base/log.h"
 #include "base/message_size.h"
+#include "base/metrics/metrics_server.h"
 #include "coordinator/planner/planner.h"
 #include "coordinator/service/exporter.h"
-#include "coordinator/service/metrics_server.h"
 #include "coordinator/service/services.h"
 #include "coordinator/state/rocksdb/rocksdb_store.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
@@ -116,7 +116,7 @@ class CoordinatorImpl final : public Coordinator {
                           ParseListenAddress("--metrics-listen", options_.metrics_listen));
     MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed("--metrics-listen", listen, options_.insecure));
     MEGA_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(listen, exporter_));
-    metrics_address_ = metrics_->address();
+    metrics_address_ = metrics_->address().ToString();
     return absl::OkStatus();
   }
 

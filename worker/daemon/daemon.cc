@@ -44,10 +44,10 @@ absl::Status Daemon::Init() {
                         AskEngineVersion(options_.engine, kEngineAnswers));
   MEGA_ASSIGN_OR_RETURN(trainer_, TrainerService::Start(TrainerCallbacks()));
   MEGA_RETURN_IF_ERROR(TakeOverState(engine));
-  MEGA_ASSIGN_OR_RETURN(exporter_, Exporter::Start(options_.metrics_listen, options_.node));
   MEGA_ASSIGN_OR_RETURN(const ListenAddress metrics,
                         ParseListenAddress("--metrics-listen", options_.metrics_listen));
-  node_.set_metrics_address(AdvertisedAddress(metrics.host, exporter_->port()));
+  MEGA_ASSIGN_OR_RETURN(exporter_, Exporter::Start(metrics, options_.node));
+  node_.set_metrics_address(exporter_->address());
   fatal_event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!fatal_event_) return ErrnoStatus(errno, "eventfd");
   BuildParts();

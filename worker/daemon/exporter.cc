@@ -1,14 +1,7 @@
 #include "worker/daemon/exporter.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <exception>
-#include <thread>
 
-#include "base/listen_address.h"
-#include "base/unique_fd.h"
 #include "base/version.h"
 
 namespace mega::daemon {
@@ -26,21 +19,6 @@ const char* Name(Exporter::Cause cause) {
       return "stopped";
   }
   return "error";
-}
-
-// Opens a connection and closes it.
-void Visit(const std::string& listen, int port) {
-  const auto address = ParseListenAddress("--metrics-listen", listen);
-  const std::string host =
-      !address.ok() || address->host == "0.0.0.0" || address->host == "localhost" ? "127.0.0.1"
-                                                                                  : address->host;
-  sockaddr_in target{};
-  target.sin_family = AF_INET;
-  target.sin_port = htons(static_cast<uint16_t>(port));
-  if (inet_pton(AF_INET, host.c_str(), &target.sin_addr) != 1) return;
-  const UniqueFd visitor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (connect(visitor.get(), reinterpret_cast<const sockaddr*>(&target), sizeof(target)) == 0)
-    return;
 }
 
 // Counters of the library only rise by a difference.
@@ -124,35 +102,15 @@ Exporter::Exporter(const std::string& node)
   Set(Sample{});
 }
 
-absl::StatusOr<std::unique_ptr<Exporter>> Exporter::Start(const std::string& listen,
+absl::StatusOr<std::unique_ptr<Exporter>> Exporter::Start(const ListenAddress& listen,
                                                           const std::string& node) {
   std::unique_ptr<Exporter> exporter(new Exporter(node));
-  try {  // the library throws when the port is taken
-    exporter->listen_ = listen;
-    exporter->exposer_ = std::make_unique<prometheus::Exposer>(listen, 1);
-    const std::vector<int> ports = exporter->exposer_->GetListeningPorts();
-    if (ports.empty()) return Unavailable("--metrics-listen {}: no port was opened", listen);
-    exporter->port_ = ports.front();
-    exporter->exposer_->RegisterCollectable(exporter->registry_);
-  } catch (const std::exception& e) {
-    return Unavailable(
-        "--metrics-listen {}: cannot listen there ({}); is the port taken? Port 0 takes a free one",
-        listen, e.what());
-  }
+  MEGA_ASSIGN_OR_RETURN(exporter->server_, MetricsServer::Start(listen, exporter->registry_));
   return exporter;
 }
 
-// The library's server sees that it should stop when its wait for a connection ends, after up to
-// two seconds: so it gets connections until it has stopped.
-Exporter::~Exporter() {
-  if (!exposer_) return;
-  std::jthread visitor([this](std::stop_token stop) {
-    while (!stop.stop_requested()) {
-      Visit(listen_, port_);
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-  });
-  exposer_.reset();
+std::string Exporter::address() const {
+  return AdvertisedAddress(server_->address().host, server_->address().port);
 }
 
 void Exporter::Set(const Sample& sample) {

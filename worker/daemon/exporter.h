@@ -3,7 +3,6 @@
 #pragma once
 
 #include <prometheus/counter.h>
-#include <prometheus/exposer.h>
 #include <prometheus/family.h>
 #include <prometheus/gauge.h>
 #include <prometheus/registry.h>
@@ -12,6 +11,8 @@
 #include <memory>
 #include <string>
 
+#include "base/listen_address.h"
+#include "base/metrics/metrics_server.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "mega/v1/telemetry.pb.h"
@@ -35,12 +36,11 @@ class Exporter {
   // Why a rank ended, as a label.
   enum class Cause { kClean, kError, kSignal, kStopped };
 
-  // Serves on `listen` ("127.0.0.1:0").
-  static absl::StatusOr<std::unique_ptr<Exporter>> Start(const std::string& listen,
+  static absl::StatusOr<std::unique_ptr<Exporter>> Start(const ListenAddress& listen,
                                                          const std::string& node);
-  ~Exporter();
 
-  int port() const { return port_; }
+  // Where others reach it.
+  std::string address() const;
 
   void Set(const Sample& sample);
   void Set(const NodeSample& sample);
@@ -74,9 +74,7 @@ class Exporter {
 
   Mutex mu_;
   std::map<RankKey, RankSeries> ranks_ MEGA_GUARDED_BY(mu_);
-  std::string listen_;
-  std::unique_ptr<prometheus::Exposer> exposer_;
-  int port_ = 0;
+  std::unique_ptr<MetricsServer> server_;
 };
 
 }  // namespace mega::daemon

@@ -1,15 +1,15 @@
-#include "coordinator/service/metrics_server.h"
+#include "base/metrics/metrics_server.h"
 
 #include <netdb.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <thread>
 
+#include "base/unique_fd.h"
 #include "prometheus/exposer.h"
 
-namespace mega::service {
+namespace mega {
 namespace {
 
 void Connect(const ListenAddress& to) {
@@ -17,11 +17,8 @@ void Connect(const ListenAddress& to) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (getaddrinfo(to.host.c_str(), std::to_string(to.port).c_str(), &hints, &found) != 0) return;
-  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd >= 0) {
-    (void)connect(fd, found->ai_addr, found->ai_addrlen);
-    close(fd);
-  }
+  const UniqueFd fd(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (fd) (void)connect(fd.get(), found->ai_addr, found->ai_addrlen);
   freeaddrinfo(found);
 }
 
@@ -57,4 +54,4 @@ MetricsServer::~MetricsServer() {
   exposer_.reset();
 }
 
-}  // namespace mega::service
+}  // namespace mega

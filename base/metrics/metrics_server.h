@@ -1,4 +1,6 @@
 // HTTP for /metrics.
+//   server = MetricsServer::Start(listen, registry)      // UNAVAILABLE when the port is taken
+// Scrapes come on threads of its own. Its end waits for those under way and for nothing else.
 #pragma once
 
 #include <memory>
@@ -12,7 +14,7 @@ namespace prometheus {
 class Exposer;
 }
 
-namespace mega::service {
+namespace mega {
 
 class MetricsServer {
  public:
@@ -20,8 +22,7 @@ class MetricsServer {
       const ListenAddress& listen, std::shared_ptr<prometheus::Collectable> metrics);
   ~MetricsServer();
 
-  // host:port with the real port.
-  std::string address() const { return address_.ToString(); }
+  const ListenAddress& address() const { return address_; }  // with the real port
 
  private:
   MetricsServer() = default;
@@ -31,4 +32,4 @@ class MetricsServer {
   ListenAddress address_;
 };
 
-}  // namespace mega::service
+}  // namespace mega
