@@ -38,6 +38,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(Options options, const Clo
 // ---- putting together, taking apart
 
 absl::Status Daemon::Init() {
+  MEGA_ASSIGN_OR_RETURN(const ListenAddress listen,
+                        ParseListenAddress("--listen", options_.listen));
   MEGA_ASSIGN_OR_RETURN(state_dir_, StateDir::Open(options_.state_dir));
   MEGA_ASSIGN_OR_RETURN(devices_, CpuDevices(options_.devices));
   MEGA_ASSIGN_OR_RETURN(const EngineVersion engine,
@@ -50,8 +52,8 @@ absl::Status Daemon::Init() {
   node_.set_metrics_address(exporter_->address());
   fatal_event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!fatal_event_) return ErrnoStatus(errno, "eventfd");
-  BuildParts();
-  MEGA_RETURN_IF_ERROR(ServeWitness());
+  BuildParts(listen);
+  MEGA_RETURN_IF_ERROR(ServeWitness(listen));
   session_->Start();
   loop_.Post([this] { Sample(); });
   chores_.Post([this] { ProbeNodeLater(); });
@@ -87,7 +89,7 @@ absl::Status Daemon::TakeOverState(const EngineVersion& engine) {
   return Annotate(Persist(), "the state folder cannot be written");
 }
 
-void Daemon::BuildParts() {
+void Daemon::BuildParts(const ListenAddress& listen) {
   reports_ = std::make_unique<Reports>(options_.coordinator);
   log_streams_ = std::make_unique<LogStreams>(options_.coordinator);
   capture_ = std::make_unique<LogCapture>(
@@ -100,7 +102,10 @@ void Daemon::BuildParts() {
   session_ =
       std::make_unique<Session>(options_.coordinator, options_.lease, clock_, SessionCallbacks());
   ranks_ = std::make_unique<Ranks>(
-      Ranks::Options{.engine = options_.engine, .devices = devices_, .log = options_.log},
+      Ranks::Options{.engine = options_.engine,
+                     .listen_host = listen.host,
+                     .devices = devices_,
+                     .log = options_.log},
       Ranks::Parts{
           .loop = loop_,
           .clock = clock_,
@@ -117,9 +122,7 @@ void Daemon::BuildParts() {
           .persist = [this] { return Persist(); }});
 }
 
-absl::Status Daemon::ServeWitness() {
-  MEGA_ASSIGN_OR_RETURN(const ListenAddress listen,
-                        ParseListenAddress("--listen", options_.listen));
+absl::Status Daemon::ServeWitness(const ListenAddress& listen) {
   witness_ = std::make_unique<WitnessService>(options_.node, [this] {
     const absl::Duration ttl =
         session_->ttl() > absl::ZeroDuration() ? session_->ttl() : kUsualLease;

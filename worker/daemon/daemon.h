@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/listen_address.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
@@ -76,8 +77,8 @@ class Daemon {
 
   absl::Status Init();
   absl::Status TakeOverState(const EngineVersion& engine);
-  void BuildParts();
-  absl::Status ServeWitness();
+  void BuildParts(const ListenAddress& listen);
+  absl::Status ServeWitness(const ListenAddress& listen);
   Session::Callbacks SessionCallbacks();
   TrainerService::Callbacks TrainerCallbacks();
 

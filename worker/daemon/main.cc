@@ -43,7 +43,8 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--node", flags.daemon.node, "Name of this node (default: host name)");
   app.add_option("--devices", flags.daemon.devices,
                  "CPU devices to offer, each with its share of the cores (default: one a core)");
-  app.add_option("--listen", flags.daemon.listen, "HOST:PORT for other workers")
+  app.add_option("--listen", flags.daemon.listen,
+                 "HOST:PORT for other workers; on loopback, the ranks listen to no other machine")
       ->capture_default_str();
   app.add_option("--metrics-listen", flags.daemon.metrics_listen, "HOST:PORT of /metrics")
       ->capture_default_str();

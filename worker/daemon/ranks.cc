@@ -105,6 +105,7 @@ absl::Status Ranks::StartOne(const v1::StartRanks& order, const RankKey& key, Ra
   if (order.has_load()) *expected.start.mutable_load() = order.load();
   expected.start.set_job_name(order.job_name());
   expected.start.set_run_directory(directory);
+  expected.start.set_listen_host(options_.listen_host);
   parts_.trainer.Expect(key, std::move(expected));
   parts_.ledger.SetProcess(key, process->pid(), process->start_time_ticks());
   parts_.capture.Add(key, rank.log, process->TakeStdout(), process->TakeStderr());

@@ -52,6 +52,7 @@ class Ranks {
   };
   struct Options {
     std::string engine;
+    std::string listen_host;  // of this worker, for other workers
     std::vector<v1::Device> devices;
     RankLog::Options log;
   };

@@ -1,12 +1,9 @@
 #ifdef MEGA_TEST_UCX
 #include "worker/engine/distributed/ucx.h"
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/listening_addresses.h"
 #include "tests/worker/engine/distributed/ranks.h"
 
 namespace mega::distributed {
@@ -51,36 +48,14 @@ TEST(Ucx, APeerOfAnotherJobAttemptOrEpochIsRefused) {
   }
 }
 
-// Local addresses, as /proc/net/tcp writes them, on which this process listens.
-std::set<std::string> ListeningAddresses() {
-  std::set<std::string> ours;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code error;
-    const std::string target = std::filesystem::read_symlink(entry.path(), error).string();
-    if (target.starts_with("socket:[")) ours.insert(target.substr(8, target.size() - 9));
-  }
-  std::set<std::string> addresses;
-  std::ifstream table("/proc/net/tcp");
-  std::string line;
-  std::getline(table, line);  // headings
-  while (std::getline(table, line)) {
-    std::istringstream fields(line);
-    std::string number, local, remote, state, skip, inode;
-    fields >> number >> local >> remote >> state;
-    for (int i = 0; i < 5; ++i) fields >> skip;
-    fields >> inode;
-    if (state == "0A" && ours.contains(inode)) addresses.insert(local.substr(0, 8));
-  }
-  return addresses;
-}
-
 // Case: a job on one machine was open to the network.
 TEST(Ucx, RanksOfOneHostListenToNoOther) {
-  ASSERT_THAT(ListeningAddresses(), ::testing::IsEmpty());
+  ASSERT_THAT(mega::testing::ListeningAddresses(), ::testing::IsEmpty());
   const auto one = UcxTransport::Create(Self(0, "job", 1, 1), /*loopback=*/true);
   const auto two = UcxTransport::Create(Self(1, "job", 1, 1), /*loopback=*/true);
   ASSERT_TRUE(one.ok() && two.ok());
-  for (const std::string& address : ListeningAddresses()) EXPECT_EQ(address, "0100007F");
+  for (const std::string& address : mega::testing::ListeningAddresses())
+    EXPECT_EQ(address, "0100007F");
   std::jthread other(
       [&] { EXPECT_EQ((*two)->Connect(AddressOf(0, (*one)->address())), absl::OkStatus()); });
   EXPECT_EQ((*one)->Connect(AddressOf(1, (*two)->address())), absl::OkStatus());
