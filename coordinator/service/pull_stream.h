@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "coordinator/service/failed_call.h"
 #include "coordinator/service/read_model.h"
 #include "grpcpp/grpcpp.h"
 
@@ -83,14 +84,6 @@ class PullStream : public grpc::ServerWriteReactor<Response> {
   bool finished_ MEGA_GUARDED_BY(mu_) = false;
   Response response_;  // of the write in flight
   std::unique_ptr<ReadModel::Subscription> subscription_;
-};
-
-// A stream that ends at once with an error.
-template <typename Response>
-class FailedStream : public grpc::ServerWriteReactor<Response> {
- public:
-  explicit FailedStream(grpc::Status status) { this->Finish(std::move(status)); }
-  void OnDone() final { delete this; }
 };
 
 }  // namespace mega::service

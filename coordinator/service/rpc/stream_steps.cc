@@ -3,6 +3,7 @@
 // steps were added since the last time.
 #include <deque>
 
+#include "coordinator/service/failed_call.h"
 #include "coordinator/service/job_names.h"
 #include "coordinator/service/pull_stream.h"
 #include "coordinator/service/rpc/rpcs.h"
