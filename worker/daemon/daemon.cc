@@ -311,16 +311,17 @@ void Daemon::CarryOut(const v1::Command& command) {
 }
 
 void Daemon::StreamLog(const v1::StreamLog& request) {
-  std::shared_ptr<RankLog> log =
-      ranks_->FindLog(request.job_uid(), request.attempt(), request.rank());
-  if (!log && IsPlainName(request.job_uid())) {
-    auto ended = RankLog::Open(
+  if (auto log = ranks_->FindLog(request.job_uid(), request.attempt(), request.rank())) {
+    return log_streams_->Handle(request, std::move(log));
+  }
+  absl::StatusOr<std::shared_ptr<RankLog>> ended = absl::NotFoundError("no such job here");
+  if (IsPlainName(request.job_uid())) {
+    ended = RankLog::Open(
         LogPath(state_dir_->path(), request.job_uid(), request.attempt(), request.rank()),
         options_.log,
         /*create=*/false);
-    if (ended.ok()) log = *std::move(ended);
   }
-  log_streams_->Handle(request, std::move(log));
+  log_streams_->Handle(request, std::move(ended));
 }
 
 absl::Status Daemon::Persist() {

@@ -34,7 +34,8 @@ void LogStreams::JoinEnded() {
   ended_.clear();
 }
 
-void LogStreams::Handle(const v1::StreamLog& request, std::shared_ptr<RankLog> log) {
+void LogStreams::Handle(const v1::StreamLog& request,
+                        absl::StatusOr<std::shared_ptr<RankLog>> log) {
   MutexLock lock(mu_);
   JoinEnded();
   const auto same = std::find_if(streams_.begin(), streams_.end(), [&](const Stream& stream) {
@@ -47,20 +48,24 @@ void LogStreams::Handle(const v1::StreamLog& request, std::shared_ptr<RankLog> l
     return;
   }
   if (same != streams_.end()) return;  // asked twice
+  // Beyond the bound a stream only carries the refusal, and beyond twice of it not even that.
   if (streams_.size() >= kMaxStreams) {
     log::Warn("too many log streams; refused", {{"stream", request.stream_id()}});
-    return;
+    if (streams_.size() >= 2 * kMaxStreams) return;
+    log = absl::ResourceExhaustedError(fmt::format(
+        "this node sends {} logs already; ask for fewer ranks, or end other readers", kMaxStreams));
   }
   Stream& stream = streams_.emplace_back();
   stream.id = request.stream_id();
   stream.thread = std::jthread([this, request, log, &stream](std::stop_token stop) {
-    Run(stop, request, log.get(), stream.context);
+    Run(stop, request, log, stream.context);
     MutexLock lock(mu_);
     ended_.push_back(request.stream_id());
   });
 }
 
-void LogStreams::Run(std::stop_token stop, const v1::StreamLog& request, RankLog* log,
+void LogStreams::Run(std::stop_token stop, const v1::StreamLog& request,
+                     const absl::StatusOr<std::shared_ptr<RankLog>>& opened,
                      grpc::ClientContext& context) {
   const auto channel = MakeChannel(coordinator_);
   const auto stub = v1::WorkerService::NewStub(channel);
@@ -73,16 +78,18 @@ void LogStreams::Run(std::stop_token stop, const v1::StreamLog& request, RankLog
   chunk.set_attempt(request.attempt());
   chunk.set_rank(request.rank());
 
+  RankLog* const log = opened.ok() ? opened->get() : nullptr;
+  absl::Status failed = absl::IsNotFound(opened.status()) ? absl::OkStatus() : opened.status();
   int64_t offset = std::max<int64_t>(0, request.offset());
   if (log != nullptr && request.tail_bytes() > 0) {
     offset = std::max(offset, log->end_offset() - request.tail_bytes());
   }
-  bool end = log == nullptr;
-  while (!end && !stop.stop_requested()) {
+  bool end = absl::IsNotFound(opened.status());
+  while (log != nullptr && !end && !stop.stop_requested()) {
     const auto read =
         log->ReadAt(offset, kChunkBytes, request.follow() ? kPoll : absl::ZeroDuration());
     if (!read.ok()) {
-      log::Warn("a log stream ends early", {{"error", std::string(read.status().message())}});
+      failed = read.status();
       break;
     }
     end = read->end || (read->data.empty() && !request.follow());
@@ -92,10 +99,14 @@ void LogStreams::Run(std::stop_token stop, const v1::StreamLog& request, RankLog
     if (!writer->Write(chunk)) break;
     offset = read->offset + static_cast<int64_t>(read->data.size());
   }
-  if (end) {
+  if (!failed.ok()) {
+    log::Warn("a log stream ends early", {{"error", std::string(failed.message())}});
+    chunk.set_error(std::string(failed.message()));
+  }
+  if (end || !failed.ok()) {
     chunk.set_offset(offset);
     chunk.clear_data();
-    chunk.set_end(true);
+    chunk.set_end(end);
     writer->Write(chunk);
   }
   writer->WritesDone();

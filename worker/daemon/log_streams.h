@@ -10,6 +10,7 @@
 #include <grpcpp/client_context.h>
 
 #include "base/mutex.h"
+#include "base/status.h"
 #include "mega/v1/worker.pb.h"
 #include "worker/daemon/rank_log.h"
 
@@ -20,9 +21,9 @@ class LogStreams {
   explicit LogStreams(std::string coordinator) : coordinator_(std::move(coordinator)) {}
   ~LogStreams();
 
-  // Starts the stream, or ends the one of that id when `cancel` is set. `log` is null when this
-  // node has none of that rank: the stream then ends at once.
-  void Handle(const v1::StreamLog& request, std::shared_ptr<RankLog> log);
+  // Starts the stream, or ends the one of that id when `cancel` is set. NOT_FOUND: this node has no
+  // log of that rank, and the stream ends at once. Another error is told to the reader.
+  void Handle(const v1::StreamLog& request, absl::StatusOr<std::shared_ptr<RankLog>> log);
 
  private:
   struct Stream {
@@ -32,8 +33,8 @@ class LogStreams {
   };
   static constexpr size_t kMaxStreams = 64;
 
-  void Run(std::stop_token stop, const v1::StreamLog& request, RankLog* log,
-           grpc::ClientContext& context);
+  void Run(std::stop_token stop, const v1::StreamLog& request,
+           const absl::StatusOr<std::shared_ptr<RankLog>>& log, grpc::ClientContext& context);
   void JoinEnded() MEGA_REQUIRES(mu_);
 
   const std::string coordinator_;

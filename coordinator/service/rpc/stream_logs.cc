@@ -5,6 +5,8 @@
 #include <map>
 #include <vector>
 
+#include "base/utf8.h"
+#include "coordinator/service/failed_call.h"
 #include "coordinator/service/job_names.h"
 #include "coordinator/service/pull_stream.h"
 #include "coordinator/service/rpc/rpcs.h"
@@ -18,6 +20,8 @@ namespace {
 constexpr absl::Duration kNodeAway = absl::Seconds(30);
 // Between two requests for the same rank's log: a worker that breaks at once is not stormed.
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
+// Of a worker's words in an error.
+constexpr size_t kErrorBytes = 1 << 10;
 
 class LogStream final : public PullStream<v1::LogChunk> {
  public:
@@ -59,6 +63,10 @@ class LogStream final : public PullStream<v1::LogChunk> {
     }
     LogBuffer::Item item;
     while (buffer_->Pop(item)) {
+      if (!item.chunk.error().empty()) {
+        if (!Failed(item.chunk, &end)) continue;
+        return Next::kEnd;
+      }
       if (Accept(item, out)) return Next::kWrite;
     }
     bool all_ended = true;
@@ -191,6 +199,19 @@ class LogStream final : public PullStream<v1::LogChunk> {
       Forget(source);
     }
     return !out.data().empty() || out.end();
+  }
+
+  // True: the worker cannot give this log, and `end` says why. Asking again would not help.
+  bool Failed(const v1::LogChunk& chunk, grpc::Status* end) {
+    const auto id = by_id_.find(chunk.stream_id());
+    if (id == by_id_.end()) return false;  // of a request that was replaced
+    const int64_t rank = id->second;
+    const Source& source = sources_[rank];
+    *end = RpcError(absl::StatusCode::kInternal, "LOG_UNREADABLE",
+                    fmt::format("the log of rank {} cannot be read on node '{}': {}", rank,
+                                source.node, CutUtf8(chunk.error(), kErrorBytes)),
+                    {{"node", source.node}, {"rank", std::to_string(rank)}});
+    return true;
   }
 
   void Closed() override {

@@ -145,6 +145,21 @@ TEST_F(LogsTest, SaysWhichNodeIsGone) {
   EXPECT_EQ(ErrorInfoOf(read.status).reason(), "NODE_GONE");
 }
 
+TEST_F(LogsTest, TheReaderIsToldWhyALogCannotBeRead) {
+  auto reader = std::async(std::launch::async, [&] { return ReadLogs(v1::StreamLogsRequest()); });
+  const v1::StreamLog ask = Asked();
+  v1::LogChunk failed = Chunk(ask, 100, 0, false);
+  failed.set_error("cannot read rank-0.log: Input/output error");
+  ASSERT_TRUE(worker_.PushLogs({Chunk(ask, 0, 100, false), failed}).ok());
+  const Read read = reader.get();
+  EXPECT_EQ(read.text, Text(0, 100));
+  EXPECT_EQ(read.status.error_code(), grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(read.status.error_message(),
+            "the log of rank 0 cannot be read on node 'w0': cannot read rank-0.log: Input/output "
+            "error");
+  EXPECT_EQ(ErrorInfoOf(read.status).reason(), "LOG_UNREADABLE");
+}
+
 TEST_F(LogsTest, UnknownRankAndAttemptAreRefused) {
   v1::StreamLogsRequest request;
   request.add_ranks(7);

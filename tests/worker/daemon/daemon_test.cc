@@ -515,6 +515,21 @@ TEST_F(DaemonTest, AnEndedRanksLogCanStillBeRead) {
   EXPECT_TRUE(heard.logs.at("unknown").back().end());
 }
 
+TEST_F(DaemonTest, ALogThatCannotBeOpenedSaysWhy) {
+  const std::string log = folder_ / fmt::format("state/jobs/{}/a1-r0.log", kJob);
+  std::filesystem::create_directories(log);  // a folder in its place
+  ASSERT_TRUE(coordinator_.Await([](const Heard& heard) { return !heard.hellos.empty(); }));
+  v1::StreamLog request;
+  request.set_stream_id("broken");
+  request.set_job_uid(kJob);
+  request.set_attempt(1);
+  coordinator_.StreamLog(request);
+  ASSERT_TRUE(coordinator_.Await([](const Heard& heard) { return heard.logs.contains("broken"); }));
+  const v1::LogChunk last = coordinator_.heard().logs.at("broken").back();
+  EXPECT_THAT(last.error(), HasSubstr(log));
+  EXPECT_FALSE(last.end());
+}
+
 TEST_F(DaemonTest, ACancelledLogStreamEnds) {
   coordinator_.Order(StartOrder("ready;out=hello;hang"));
   ASSERT_TRUE(AwaitReady());
