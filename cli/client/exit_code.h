@@ -15,7 +15,7 @@ enum ExitCode : int {
   kExitUnreachable = 6,
   kExitTimeout = 7,
   kExitInvalidSpec = 8,
-  // of `wait`, `run` and `logs -f --exit-status`, which end as their job does
+  // of `wait` and `logs --exit-status`, which end as their job does
   kExitJobFailed = 100,
   kExitJobNotFinished = 101,
   kExitJobNotFound = 102,
