@@ -73,6 +73,10 @@ class CoordinatorImpl final : public Coordinator {
     MEGA_ASSIGN_OR_RETURN(const ListenAddress listen,
                           ParseListenAddress("--listen", options_.listen));
     MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed("--listen", listen, options_.insecure));
+    // First of all: a port in use is found before the state is touched, and who calls while a large
+    // state is loaded is told so.
+    MEGA_RETURN_IF_ERROR(Serve(listen));
+    if (options_.listening) options_.listening(address_);
     if (store == nullptr) {
       MEGA_ASSIGN_OR_RETURN(own_store_, OpenStore());
       store = own_store_.get();
@@ -88,8 +92,11 @@ class CoordinatorImpl final : public Coordinator {
             .dropped_reports = [this] { return recorder_ ? recorder_->dropped() : 0; }});
     MEGA_RETURN_IF_ERROR(StartMetrics());
     StartLoop(std::move(state));
-    MEGA_RETURN_IF_ERROR(Serve(listen));
     streams_ = std::jthread([this](std::stop_token stop) { ServeStreams(stop); });
+    shell_ = std::make_unique<const Shell>(
+        Shell{*loop_, reads_, sessions_, logs_, *recorder_, *checks_, *history_, *store_, clock_});
+    gate_.Open(*shell_);
+    server_->GetHealthCheckService()->SetServingStatus(true);
     return absl::OkStatus();
   }
 
@@ -151,11 +158,6 @@ class CoordinatorImpl final : public Coordinator {
   }
 
   absl::Status Serve(const ListenAddress& listen) {
-    const Shell shell{*loop_,   reads_,    sessions_, logs_, *recorder_,
-                      *checks_, *history_, *store_,   clock_};
-    jobs_ = std::make_unique<JobServiceImpl>(shell);
-    cluster_ = std::make_unique<ClusterServiceImpl>(shell);
-    workers_ = std::make_unique<WorkerServiceImpl>(shell);
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
@@ -172,9 +174,9 @@ class CoordinatorImpl final : public Coordinator {
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-    builder.RegisterService(jobs_.get());
-    builder.RegisterService(cluster_.get());
-    builder.RegisterService(workers_.get());
+    builder.RegisterService(&jobs_);
+    builder.RegisterService(&cluster_);
+    builder.RegisterService(&workers_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port == 0) {
       server_.reset();
@@ -183,7 +185,7 @@ class CoordinatorImpl final : public Coordinator {
           "another --listen, or port 0 for a free one",
           listen.ToString());
     }
-    server_->GetHealthCheckService()->SetServingStatus(true);
+    server_->GetHealthCheckService()->SetServingStatus(false);  // until the gate opens
     address_ = ListenAddress{listen.host, port}.ToString();
     return absl::OkStatus();
   }
@@ -213,9 +215,11 @@ class CoordinatorImpl final : public Coordinator {
   std::unique_ptr<WorkThread> history_;
   std::unique_ptr<WorkThread> plans_;
   std::unique_ptr<Loop> loop_;
-  std::unique_ptr<JobServiceImpl> jobs_;
-  std::unique_ptr<ClusterServiceImpl> cluster_;
-  std::unique_ptr<WorkerServiceImpl> workers_;
+  std::unique_ptr<const Shell> shell_;
+  Gate gate_;
+  JobServiceImpl jobs_{gate_};
+  ClusterServiceImpl cluster_{gate_};
+  WorkerServiceImpl workers_{gate_};
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
   std::string metrics_address_;

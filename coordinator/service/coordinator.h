@@ -19,13 +19,16 @@ struct CoordinatorOptions {
   bool insecure = false;                       // may listen beyond loopback
   int64_t journal_bytes = 1 << 30;             // 0: no journal
   core::Options core;
+  // The port is open at this address, and the state is yet to be loaded: calls are refused as
+  // UNAVAILABLE, health says NOT_SERVING. Within Start, once.
+  std::function<void(const std::string& address)> listening;
   // The store can no longer be trusted: the process must end. On some thread, once.
   std::function<void(const absl::Status&)> failed;
 };
 
 class Coordinator {
  public:
-  // Opens the state, takes over, and serves when it returns.
+  // Opens the port, loads the state, takes over, and serves when it returns.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Start(CoordinatorOptions options);
   // The same on a store of the caller's, which outlives it; state_dir then only holds the journal.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Start(CoordinatorOptions options,

@@ -124,6 +124,9 @@ int Serve(ServeFlags flags) {
         {{"error", status.ToString()}});
     std::_Exit(kStoreFailed);
   };
+  flags.options.listening = [](const std::string& address) {
+    log::Info("listening; the state is being loaded", {{"address", address}});
+  };
   auto coordinator = service::Coordinator::Start(flags.options);
   if (!coordinator.ok()) return CannotStart(coordinator.status());
   log::Info("serving", {{"address", (*coordinator)->address()},
