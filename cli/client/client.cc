@@ -15,12 +15,13 @@ namespace {
 
 constexpr std::chrono::seconds kDeadline{10};
 
-// UNAVAILABLE is retried (AIP-194); a refused connection costs the user under a second.
+// UNAVAILABLE is retried (AIP-194): a coordinator started by the line before, or still loading its
+// state, is waited for; a refused connection costs the user half a second, at most 1.2.
 constexpr char kServiceConfig[] = R"({
   "methodConfig": [{
     "name": [{}],
     "retryPolicy": {
-      "maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "0.5s", "backoffMultiplier": 2,
+      "maxAttempts": 5, "initialBackoff": "0.1s", "maxBackoff": "0.5s", "backoffMultiplier": 2,
       "retryableStatusCodes": ["UNAVAILABLE"]
     }
   }]
