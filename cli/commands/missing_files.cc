@@ -35,8 +35,6 @@ std::vector<Problem> MissingFiles(const JobFile& job, const std::string& source)
     const std::string& path = data.validation().paths(i);
     check(fmt::format("data.validation.paths[{}]", i), path, IsData(path));
   }
-  if (job.spec.model().has_hf())
-    check("model.hf", job.spec.model().hf(), IsReadable(job.spec.model().hf()));
   if (job.spec.checkpoint().has_load())
     check("checkpoint.load", job.spec.checkpoint().load(),
           IsReadable(job.spec.checkpoint().load()));

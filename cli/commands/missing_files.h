@@ -1,4 +1,5 @@
 // Files that a job names and this machine lacks: only `run` may ask, whose ranks run here.
+// (model.hf is read by every command that loads a job.)
 #pragma once
 
 #include <string>

@@ -5,6 +5,8 @@
 #include <iostream>
 #include <set>
 
+#include "absl/strings/str_split.h"
+#include "coordinator/planner/model/model_spec.h"
 #include "coordinator/planner/spec/spec.h"
 #include "fmt/core.h"
 
@@ -54,17 +56,29 @@ absl::StatusOr<JobText> ReadJobText(const std::string& path, std::vector<std::st
   return out;
 }
 
+namespace {
+
+// model.hf names a folder of this machine, so it is read here and nowhere else.
+void ReadHf(const JobText& text, ParsedJob& out) {
+  if (!out.job.spec.model().has_hf()) return;
+  const absl::Status status = planner::FillFromHf(*out.job.spec.mutable_model());
+  for (absl::string_view line : absl::StrSplit(status.message(), '\n', absl::SkipEmpty()))
+    out.problems.push_back(PlaceProblem(out.job, text.source, "model.hf", std::string(line)));
+}
+
+}  // namespace
+
 ParsedJob ParseAndCheckJob(const JobText& text) {
   ParsedJob out = ParseJob(text);
+  const bool is_whole = out.problems.empty();
+  ReadHf(text, out);
   std::set<std::string> unread;  // what was written there is not in the spec
   for (const Problem& problem : out.problems) unread.insert(problem.field);
-  const bool is_whole = out.problems.empty();
-  const v1::JobSpec resolved = spec::ApplyDefaults(out.job.spec);
-  for (const spec::Violation& violation : spec::Validate(out.job.metadata, resolved)) {
+  for (const spec::Violation& violation :
+       spec::Resolve(out.job.metadata, out.job.spec).violations) {
+    if (unread.contains(violation.field)) continue;
     // Beside keys that could not be read, only what was written well enough to be judged.
-    if (!is_whole &&
-        (unread.contains(violation.field) || !out.job.places.contains(violation.field)))
-      continue;
+    if (!is_whole && !out.job.places.contains(violation.field)) continue;
     out.problems.push_back(PlaceProblem(out.job, text.source, violation.field, violation.message));
   }
   return out;

@@ -45,7 +45,7 @@ absl::StatusOr<JobText> ReadJobText(const std::string& path, std::vector<std::st
 
 struct JobFile {
   v1::JobMetadata metadata;
-  v1::JobSpec spec;                     // as written: defaults not applied
+  v1::JobSpec spec;  // as written: defaults not applied; model.hf read, if checked
   std::map<std::string, Place> places;  // by path; list elements as "data.paths[1]"
 };
 
@@ -57,7 +57,8 @@ struct ParsedJob {
 // Syntax, keys and types.
 ParsedJob ParseJob(const JobText& text);
 
-// ParseJob, then the rules of planner/spec; their violations get the place of their key.
+// ParseJob, then model.hf read into the keys left unset, then the rules of planner/spec; what is
+// wrong gets the place of its key.
 ParsedJob ParseAndCheckJob(const JobText& text);
 
 // A problem that somebody else found in `job` ("spec.training.steps", "training.steps"), with the

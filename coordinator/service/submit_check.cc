@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_split.h"
-#include "coordinator/planner/model/model_spec.h"
 #include "coordinator/planner/spec/spec.h"
 #include "coordinator/service/rpc_status.h"
 
@@ -80,16 +79,9 @@ grpc::Status CheckSpec(const v1::JobMetadata& metadata, const v1::JobSpec& spec,
                        CheckedSpec* checked) {
   checked->metadata = metadata;
   if (checked->metadata.namespace_().empty()) checked->metadata.set_namespace_("default");
-  v1::JobSpec filled = spec;
-  const absl::Status hf = planner::FillFromHf(*filled.mutable_model());
-  checked->resolved = spec::ApplyDefaults(filled);
-  std::vector<spec::Violation> violations = spec::Validate(checked->metadata, checked->resolved);
-  if (!hf.ok()) {
-    for (auto& violation : Lines(hf, "model.hf")) violations.push_back(std::move(violation));
-  } else if (violations.empty()) {
-    violations = spec::ValidateModel(checked->resolved);
-  }
-  if (!violations.empty()) return SpecInvalid(violations);
+  spec::Resolution resolution = spec::Resolve(checked->metadata, spec);
+  if (!resolution.violations.empty()) return SpecInvalid(resolution.violations);
+  checked->resolved = std::move(resolution.spec);
   if (const int64_t devices = DevicesAsked(checked->resolved); devices > kMostDevices) {
     return SpecInvalid({{"parallelism", fmt::format("the job asks for more than {} devices; "
                                                     "choose smaller sizes",

@@ -10,7 +10,7 @@ namespace mega::service {
 
 struct CheckedSpec {
   v1::JobMetadata metadata;  // namespace filled in
-  v1::JobSpec resolved;      // defaults and the keys of model.hf filled in
+  v1::JobSpec resolved;      // defaults filled in
 };
 
 // Cheap, and first: specs wait in a queue for the rest.

@@ -29,6 +29,16 @@ std::vector<Violation> Validate(const v1::JobMetadata& metadata, const v1::JobSp
 // into the keys left unset (model/model_spec.h), so nothing may be missing.
 std::vector<Violation> ValidateModel(const v1::JobSpec& resolved);
 
+// The one way from a job as it is sent to a job that can be planned; megactl and the coordinator
+// both take it, so neither accepts what the other refuses.
+struct Resolution {
+  v1::JobSpec spec;                   // defaults applied
+  std::vector<Violation> violations;  // empty: the job can be planned
+};
+// model.hf must have been read by then: its folder is on the machine of who submits, and nowhere
+// else (planner::FillFromHf). A model.hf that was not is a violation.
+Resolution Resolve(const v1::JobMetadata& metadata, const v1::JobSpec& sent);
+
 // Optimizer steps of the whole job: training.steps, or as many as cover training.tokens. 0 when the
 // spec says neither.
 int64_t TotalSteps(const v1::JobSpec& resolved);

@@ -380,6 +380,31 @@ TEST_F(CommandsTest, PlanWorksOffline) {
   EXPECT_EQ(RunAlone({"plan", kTiny, "--set", "model.hidden_size=63"}).code, 8);
 }
 
+TEST_F(CommandsTest, AModelFolderIsReadHere) {
+  const std::string job = JobFile(
+      "apiVersion: mega/v1\nkind: TrainingJob\nmetadata: {name: llama}\nspec:\n"
+      "  model: {hf: " MEGA_TEST_DATA
+      "/models/llama, rope_theta: 9}\n"
+      "  data: {paths: [text.txt], seq_length: 64}\n"
+      "  training: {steps: 5, global_batch_size: 4}\n  optimizer: {lr: 1e-3}\n");
+  EXPECT_EQ(RunAlone({"plan", job, "--devices", "1"}).code, 0);
+  EXPECT_THAT(RunAlone({"plan", job, "--spec"}).out,
+              testing::AllOf(HasSubstr("num_layers: 3\n"), HasSubstr("rope_theta: 9\n")));
+  v1::SubmitJobRequest sent;
+  coordinator_.submit = [&](const v1::SubmitJobRequest& request, v1::Job* job) {
+    sent = request;
+    Fill(job, v1::JOB_PHASE_QUEUED);
+    return grpc::Status::OK;
+  };
+  ASSERT_EQ(Run({"submit", job}).code, 0);
+  EXPECT_EQ(sent.spec().model().num_layers(), 3);
+  EXPECT_EQ(sent.spec().model().rope_theta(), 9);
+
+  const Result missing = RunAlone({"plan", job, "--set", "model.hf=nowhere"});
+  EXPECT_EQ(missing.code, 8);
+  EXPECT_THAT(missing.err, HasSubstr("/nowhere/config.json cannot be read"));
+}
+
 TEST_F(CommandsTest, PlanPrintsAJobFileThatIsValid) {
   const Result spec = RunAlone({"plan", kTiny, "--spec"});
   ASSERT_EQ(spec.code, 0) << spec.err;

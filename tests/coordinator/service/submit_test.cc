@@ -87,6 +87,19 @@ TEST_F(SubmitTest, BadSpecNamesEveryField) {
                           {"training.global_batch_size", "optimizer.beta1", "model.activation"}));
 }
 
+TEST_F(SubmitTest, AModelFolderThatWasNotReadWhereItIsIsRefused) {
+  v1::SubmitJobRequest request = Request("elsewhere");
+  request.mutable_spec()->mutable_model()->Clear();
+  request.mutable_spec()->mutable_model()->set_hf(MEGA_TEST_DATA "/models/llama");  // readable here
+  v1::Job job;
+  const grpc::Status status = Submit(request, &job);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  const google::rpc::BadRequest bad = BadRequestOf(status);
+  ASSERT_EQ(bad.field_violations_size(), 1);
+  EXPECT_EQ(bad.field_violations(0).field(), "model.hf");
+  EXPECT_THAT(bad.field_violations(0).description(), HasSubstr("submit it with megactl"));
+}
+
 TEST_F(SubmitTest, VeryManyViolationsStillReachTheClient) {
   v1::SubmitJobRequest request = Request("worse");
   for (int i = 0; i < 500; ++i) {

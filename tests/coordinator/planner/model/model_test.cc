@@ -173,6 +173,28 @@ TEST_F(HfConfig, FillsOnlyWhatTheJobLeavesUnset) {
   EXPECT_EQ(spec.max_position_embeddings, 256);
 }
 
+TEST_F(HfConfig, AJobWhoseConfigWasNotReadIsRefusedAndOneWhoseWasIsNot) {
+  v1::JobMetadata metadata;
+  metadata.set_name("x");
+  v1::JobSpec job;
+  job.mutable_model()->set_hf(std::string(MEGA_TEST_DATA) + "/models/llama");
+  job.mutable_model()->set_num_layers(3);
+  job.mutable_data()->add_paths("/text");
+  job.mutable_data()->set_seq_length(64);
+  job.mutable_training()->set_steps(1);
+  job.mutable_training()->set_global_batch_size(1);
+  job.mutable_optimizer()->set_lr(1e-3);
+  const auto refused = spec::Resolve(metadata, job).violations;
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0].field, "model.hf");
+  EXPECT_THAT(refused[0].message, HasSubstr("was not read into model.hidden_size, model.ffn"));
+
+  ASSERT_TRUE(FillFromHf(*job.mutable_model()).ok());
+  const spec::Resolution good = spec::Resolve(metadata, job);
+  EXPECT_TRUE(good.violations.empty()) << good.violations[0].message;
+  EXPECT_EQ(good.spec.model().num_attention_heads(), job.model().num_attention_heads());
+}
+
 TEST_F(HfConfig, RefusesByNameWhatWouldChangeTheNumbers) {
   const std::vector<std::pair<std::string, nlohmann::json>> changes = {
       {"model_type", "qwen2"},
