@@ -115,7 +115,7 @@ void Draft::AddEvent(const JobUid& uid, v1::Severity severity, std::string_view 
   Mutate(std::move(mutation));
 
   const auto& events = state_.durable.events.at(uid);
-  if (events.size() <= kEventsPerJob) return;
+  if (events.size() <= kEventsPerJob + 1) return;
   v1::Mutation oldest;
   oldest.mutable_delete_event()->set_job_uid(uid);
   oldest.mutable_delete_event()->set_revision(events.begin()->first);

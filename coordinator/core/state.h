@@ -21,7 +21,8 @@ using JobUid = std::string;
 using CommandKey = std::pair<NodeId, int64_t>;         // node, seq
 using PartKey = std::tuple<JobUid, int64_t, int64_t>;  // job, step, rank
 
-// Events of one job kept; older ones are deleted as new ones come.
+// Events of one job that readers get. One more is kept, the newest that they no longer do: it marks
+// where a gap ends, also for the next process. Older ones are deleted as new ones come.
 inline constexpr size_t kEventsPerJob = 1000;
 
 struct Durable {

@@ -184,9 +184,6 @@ Publication Loop::Publish(const std::vector<v1::Mutation>& mutations) const {
       case v1::Mutation::kPutEvent:
         out.events.push_back(std::make_shared<v1::JobEvent>(mutation.put_event()));
         break;
-      case v1::Mutation::kDeleteEvent:
-        out.deleted_events.push_back(mutation.delete_event());
-        break;
       case v1::Mutation::kDeleteJob:
         out.deleted_jobs.push_back(mutation.delete_job());
         break;

@@ -26,10 +26,11 @@ void ReadModel::Load(const core::State& state) {
   }
   all.revision = state.durable.meta.revision();
   Publish(all);
-  // What an earlier process deleted is not known; only a job with the most events has lost some.
+  // Release 0.1 kept no mark of what it had deleted: a job with just the most events may have lost
+  // some.
   MutexLock lock(mu_);
   for (auto& [uid, entry] : jobs_) {
-    if (entry.events.size() < core::kEventsPerJob) continue;
+    if (entry.events_gone > 0 || entry.events.size() < core::kEventsPerJob) continue;
     entry.events_gone = entry.events.begin()->first - 1;
   }
 }
@@ -77,14 +78,13 @@ void ReadModel::Publish(const Publication& publication) {
       changed.insert(job->uid());
     }
     for (const auto& event : publication.events) {
-      jobs_[event->job_uid()].events[event->revision()] = event;
-      changed.insert(event->job_uid());
-    }
-    for (const v1::JobEventKey& key : publication.deleted_events) {
-      if (auto it = jobs_.find(key.job_uid()); it != jobs_.end()) {
-        it->second.events.erase(key.revision());
-        it->second.events_gone = std::max(it->second.events_gone, key.revision());
+      Entry& entry = jobs_[event->job_uid()];
+      entry.events[event->revision()] = event;
+      if (entry.events.size() > core::kEventsPerJob) {
+        entry.events_gone = entry.events.begin()->first;
+        entry.events.erase(entry.events.begin());
       }
+      changed.insert(event->job_uid());
     }
     for (const core::JobUid& uid : publication.deleted_jobs) {
       DeleteJob(uid);
@@ -203,19 +203,13 @@ std::vector<v1::Node> ReadModel::ListNodes(const std::string& after, size_t limi
   return nodes;
 }
 
-std::shared_ptr<const v1::JobEvent> ReadModel::EventAfter(const core::JobUid& uid,
-                                                          int64_t revision) const {
+ReadModel::NextEvent ReadModel::EventAfter(const core::JobUid& uid, int64_t revision) const {
   MutexLock lock(mu_);
   const auto job = jobs_.find(uid);
-  if (job == jobs_.end()) return nullptr;
+  if (job == jobs_.end()) return {};
   const auto it = job->second.events.upper_bound(revision);
-  return it == job->second.events.end() ? nullptr : it->second;
-}
-
-int64_t ReadModel::EventsGoneUpTo(const core::JobUid& uid) const {
-  MutexLock lock(mu_);
-  const auto job = jobs_.find(uid);
-  return job == jobs_.end() ? 0 : job->second.events_gone;
+  return {.event = it == job->second.events.end() ? nullptr : it->second,
+          .gone_up_to = job->second.events_gone};
 }
 
 int64_t ReadModel::StepsPublished(const core::JobUid& uid) const {

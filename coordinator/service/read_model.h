@@ -25,7 +25,6 @@ namespace mega::service {
 struct Publication {
   std::vector<std::shared_ptr<const v1::Job>> jobs;
   std::vector<std::shared_ptr<const v1::JobEvent>> events;
-  std::vector<v1::JobEventKey> deleted_events;
   std::vector<core::JobUid> deleted_jobs;
   std::vector<std::shared_ptr<const v1::Node>> nodes;
   std::vector<std::string> deleted_nodes;
@@ -33,8 +32,8 @@ struct Publication {
   int64_t revision = 0;                                  // 0: as before
 
   bool empty() const {
-    return jobs.empty() && events.empty() && deleted_events.empty() && deleted_jobs.empty() &&
-           nodes.empty() && deleted_nodes.empty() && !queue && revision == 0;
+    return jobs.empty() && events.empty() && deleted_jobs.empty() && nodes.empty() &&
+           deleted_nodes.empty() && !queue && revision == 0;
   }
 };
 
@@ -61,10 +60,13 @@ class ReadModel {
   std::vector<v1::Job> ListJobs(const std::string& name_space, const JobKey& after,
                                 size_t limit) const;
   std::vector<v1::Node> ListNodes(const std::string& after, size_t limit) const;
-  // The oldest event after `revision`. Null: none yet.
-  std::shared_ptr<const v1::JobEvent> EventAfter(const core::JobUid& uid, int64_t revision) const;
-  // Revision up to which events of the job may be gone; 0: all are there.
-  int64_t EventsGoneUpTo(const core::JobUid& uid) const;
+  struct NextEvent {
+    std::shared_ptr<const v1::JobEvent> event;  // null: none yet
+    int64_t gone_up_to =
+        0;  // revision of the newest event of the job that is gone; 0: all are there
+  };
+  // The oldest event after `revision`, and where a gap before it would end: both at one moment.
+  NextEvent EventAfter(const core::JobUid& uid, int64_t revision) const;
   // Rises with each PublishStep of the job.
   int64_t StepsPublished(const core::JobUid& uid) const;
   int64_t revision() const;
@@ -107,7 +109,7 @@ class ReadModel {
     int64_t steps_published = 0;
     int64_t queue_position = 0;
     std::map<int64_t, std::shared_ptr<const v1::JobEvent>> events;
-    int64_t events_gone = 0;  // newest revision that was deleted
+    int64_t events_gone = 0;  // newest revision that readers no longer get
   };
   // An entry without its events: what a reader takes along out of the lock.
   struct Sample {

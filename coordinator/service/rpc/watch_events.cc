@@ -1,5 +1,6 @@
 // JobService.WatchEvents: by revision, gap-free, resumable. After the event that ended the job, the
 // stream ends. A reader that the deletion of old events overtakes is told so.
+#include "coordinator/service/failed_call.h"
 #include "coordinator/service/job_names.h"
 #include "coordinator/service/pull_stream.h"
 #include "coordinator/service/rpc/rpcs.h"
@@ -24,9 +25,9 @@ class EventStream final : public PullStream<v1::JobEvent> {
       return Next::kEnd;
     }
     const bool ended = core::IsTerminal(job->phase());
-    const auto event = reads_.EventAfter(uid_, revision_);
-    // After it: what is there still now was there when the event was found.
-    if (const int64_t gone = reads_.EventsGoneUpTo(uid_); revision_ > 0 && revision_ < gone) {
+    const auto [event, gone] = reads_.EventAfter(uid_, revision_);
+    // Revision 0 asks for what there is; every other reader has seen one and must see the next.
+    if (revision_ > 0 && revision_ < gone) {
       end = RpcError(absl::StatusCode::kOutOfRange, "REVISION_COMPACTED",
                      fmt::format("events of '{}' up to revision {} are gone; start again from "
                                  "revision 0",
