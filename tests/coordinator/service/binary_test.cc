@@ -2,10 +2,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -47,6 +49,7 @@ class Program {
     }
     CloseStdin();
   }
+  pid_t pid() const { return pid_; }
   void Signal(int signal) { kill(pid_, signal); }
   void CloseStdin() {
     if (stdin_ >= 0) close(std::exchange(stdin_, -1));
@@ -125,6 +128,37 @@ TEST_F(BinaryTest, PortInUseEndsWithOneAndSaysSo) {
                  dir_.path() + "/out2");
   EXPECT_EQ(second.Wait(), 1);
   EXPECT_THAT(second.output(), HasSubstr("cannot listen on " + address));
+}
+
+TEST_F(BinaryTest, FailedCommitEndsWithThreeAndTheCallerIsPromisedNothing) {
+  // No file of the program can grow any more, as on a full disk: writes fail once they may not
+  // kill.
+  signal(SIGXFSZ, SIG_IGN);
+  Program program(ServeArguments(), out());
+  const std::string address = AwaitPort();
+  ASSERT_NE(address, "");
+  const rlimit none{0, 0};
+  ASSERT_EQ(prlimit(program.pid(), RLIMIT_FSIZE, &none, nullptr), 0);
+  const auto stub =
+      v1::JobService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kPatience));
+  v1::Job job;
+  EXPECT_FALSE(stub->SubmitJob(&context, ServiceTest::Request("lost"), &job).ok());
+  EXPECT_EQ(program.Wait(), 3) << program.output();
+  signal(SIGXFSZ, SIG_DFL);
+
+  // What it did not promise is not there, and the state is whole.
+  std::filesystem::remove(dir_.path() + "/port");
+  Program again(ServeArguments(), out());
+  const std::string next = AwaitPort();
+  const auto jobs =
+      v1::JobService::NewStub(grpc::CreateChannel(next, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext list_context;
+  list_context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kPatience));
+  v1::ListJobsResponse list;
+  ASSERT_TRUE(jobs->ListJobs(&list_context, v1::ListJobsRequest(), &list).ok()) << again.output();
+  EXPECT_EQ(list.jobs_size(), 0);
 }
 
 TEST_F(BinaryTest, SecondOnOneStateFolderEndsWithOneAndSaysSo) {

@@ -28,6 +28,10 @@ class TempDir {
 };
 
 class ServiceTest : public testing::Test {
+ public:
+  // A job that passes every check: `ranks` data-parallel ranks, `steps` steps.
+  static v1::SubmitJobRequest Request(const std::string& name, int ranks = 1, int steps = 5);
+
  protected:
   ServiceTest();
 
@@ -37,8 +41,6 @@ class ServiceTest : public testing::Test {
 
   std::unique_ptr<grpc::ClientContext> Context() const;
 
-  // A job that passes every check: `ranks` data-parallel ranks, `steps` steps.
-  static v1::SubmitJobRequest Request(const std::string& name, int ranks = 1, int steps = 5);
   grpc::Status Submit(const v1::SubmitJobRequest& request, v1::Job* job);
   v1::Job MustSubmit(const v1::SubmitJobRequest& request);
   v1::Job GetJob(const std::string& name);
