@@ -1,4 +1,5 @@
 // megactl describe: the story of one job, for a person.
+#include <algorithm>
 #include <memory>
 
 #include "absl/time/clock.h"
@@ -71,6 +72,32 @@ std::string Checkpoints(const v1::Job& job) {
   return table.ToString();
 }
 
+// What was decided after its failures, and by what; the newest last.
+std::string Recoveries(const v1::Job& job) {
+  constexpr int kShown = 10;
+  Table table({"TIME", "RUNG", "ATTEMPT", "FROM STEP", "LOST STEPS", "NODES", "DECIDED BY"});
+  for (int i = std::max(0, job.recoveries_size() - kShown); i < job.recoveries_size(); ++i) {
+    const v1::RecoveryRecord& record = job.recoveries(i);
+    std::string nodes;
+    for (const std::string& node : record.nodes_out()) nodes += "-" + Printable(node) + " ";
+    for (const std::string& node : record.nodes_in()) nodes += "+" + Printable(node) + " ";
+    table.AddRow({FormatTime(record.time()), record.rung(), fmt::format("{}", record.attempt()),
+                  fmt::format("{}", record.from_step()), fmt::format("{}", record.lost_steps()),
+                  nodes.empty() ? "-" : nodes, Printable(record.decided_by())});
+  }
+  return table.ToString();
+}
+
+std::string Budgets(const v1::Job& job) {
+  Table table({"BUDGET", "USED", "LIMIT", "LEFT", "WITHIN"});
+  for (const v1::RecoveryBudgetUse& use : job.recovery_budgets()) {
+    table.AddRow({use.key(), fmt::format("{}", use.used()), fmt::format("{}", use.limit()),
+                  fmt::format("{}", std::max<int64_t>(0, use.limit() - use.used())),
+                  use.has_window() ? FormatSpan(FromProto(use.window())) : "in a row"});
+  }
+  return table.ToString();
+}
+
 std::string Events(Client& client, const v1::Job& job) {
   v1::WatchEventsRequest request;
   request.set_name(job.name());
@@ -114,6 +141,9 @@ int Describe(const Shell& shell, const Options& options) {
     AddLine(out, "Progress",
             fmt::format("step {}, loss {:.4f}", job->last_step(), job->last_loss()));
   AddLine(out, "Restarts", fmt::format("{}", job->restarts()));
+  std::string left_out;
+  for (const std::string& node : job->excluded_nodes()) left_out += Printable(node) + " ";
+  AddLine(out, "Left out", left_out);
   if (!job->attempts().empty()) {
     const v1::Attempt& current = *job->attempts().rbegin();
     out += "\nPlan\n" + PlanText(current.plan());
@@ -125,6 +155,10 @@ int Describe(const Shell& shell, const Options& options) {
                          Printable(rank.exit().message()));
       break;
     }
+  }
+  if (!job->recoveries().empty()) {
+    out += "\nRecoveries\n" + Recoveries(*job);
+    out += "\nBudgets\n" + Budgets(*job);
   }
   if (!job->checkpoints().empty()) out += "\nCheckpoints\n" + Checkpoints(*job);
   if (const std::string events = Events(*client, *job); !events.empty())

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "coordinator/core/apply.h"
+#include "coordinator/core/recovery/records.h"
 
 namespace mega::core {
 
@@ -25,6 +26,7 @@ v1::Job JobView(const State& state, const JobUid& uid) {
     job.set_last_step(live->second.newest().step());
     job.set_last_loss(live->second.newest().loss());
   }
+  if (state.live.last_wall != absl::InfinitePast()) ShowBudgets(job, state.live.last_wall);
   job.set_queue_position(0);
   int64_t position = 0;
   for (const auto& entry : state.index.queue) {

@@ -24,7 +24,7 @@ const std::vector<Allowed>& Table() {
   static const auto* table = new std::vector<Allowed>{
       {"base", {}},
       {"kernels", {"kernels"}},
-      {"coordinator/core", {"coordinator/core"}},
+      {"coordinator/core", {"coordinator/core", "coordinator/planner/spec"}},
       {"coordinator/state", {"coordinator/state", "coordinator/core"}},
       {"coordinator/planner", {"coordinator/planner"}},
       {"coordinator/service", {"coordinator", "base/metrics"}},

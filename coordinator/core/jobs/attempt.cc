@@ -11,6 +11,7 @@
 #include "coordinator/core/jobs/history.h"
 #include "coordinator/core/jobs/phase.h"
 #include "coordinator/core/nodes/liveness.h"
+#include "coordinator/core/recovery/records.h"
 #include "coordinator/core/recovery/recovery.h"
 #include "fmt/core.h"
 
@@ -87,9 +88,10 @@ std::string BlameRank(Draft& draft, v1::Job& job, const v1::RankState& rank) {
   const v1::ExitStatus& exit = rank.exit();
   attempt.set_failed_rank(rank.rank());
   attempt.set_has_failed_rank(true);
-  attempt.set_cause(
-      fmt::format("rank {} on node '{}' ended with {}{}", rank.rank(), rank.node(),
-                  DescribeExit(exit), exit.killed_by_worker() ? " (ended by its worker)" : ""));
+  attempt.set_failed_node(rank.node());
+  attempt.set_cause(fmt::format("rank {} on node '{}' ended with {}{}", rank.rank(), rank.node(),
+                                DescribeExit(exit),
+                                exit.killed_by_worker() ? " (ended by its worker)" : ""));
   draft.AddEvent(job.uid(), v1::SEVERITY_ERROR, "RANK_EXITED", attempt.cause(),
                  {{"rank", std::to_string(rank.rank())},
                   {"node", rank.node()},
@@ -161,6 +163,7 @@ void StartAttempt(Draft& draft, v1::Job& job, v1::Plan plan) {
     draft.AddCommand(node, std::move(command));
   }
   *attempt.mutable_plan() = std::move(plan);
+  NotePlacement(job);
 
   v1::JobLive& live = draft.LiveJob(job.uid());
   live.set_ask_revision(0);
@@ -168,6 +171,8 @@ void StartAttempt(Draft& draft, v1::Job& job, v1::Plan plan) {
   live.set_stop_sent_ns(0);
   live.set_yield_step(0);
   live.set_save_until_ns(0);
+  live.set_ask_again_ns(0);
+  live.set_left_out_revision(0);
   job.set_phase(v1::JOB_PHASE_STARTING);
   job.set_reason(
       fmt::format("starting {} ranks on {} nodes", attempt.ranks_size(), commands.size()));
@@ -221,6 +226,7 @@ void LoseRanks(Draft& draft, v1::Job& job, const NodeId& node, const std::string
   const std::string cause = fmt::format("{} of its ranks ended on node '{}': {}", lost, node, why);
   draft.AddEvent(job.uid(), v1::SEVERITY_WARNING, "RANKS_LOST", cause,
                  {{"node", node}, {"ranks", std::to_string(lost)}});
+  if (attempt.state() != v1::ATTEMPT_STATE_STOPPING) attempt.set_failed_node(node);
   StopAttempt(draft, job, absl::ZeroDuration(), cause);
 }
 
@@ -285,6 +291,9 @@ void OnStepReport(Draft& draft, const v1::StepReport& report) {
   v1::Attempt& attempt = Newest(job);
   attempt.set_state(v1::ATTEMPT_STATE_RUNNING);
   *attempt.mutable_first_step_time() = draft.wall();
+  if (v1::RecoveryRecord* record = FindRecord(job)) {
+    *record->mutable_first_step_time() = draft.wall();
+  }
   if (!job.has_start_time()) *job.mutable_start_time() = draft.wall();
   job.set_phase(v1::JOB_PHASE_RUNNING);
   job.set_reason(

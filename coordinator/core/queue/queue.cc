@@ -1,10 +1,15 @@
 #include "coordinator/core/queue/queue.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
 
+#include "base/clock.h"
 #include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/jobs/phase.h"
 #include "coordinator/core/queue/placement.h"
+#include "coordinator/core/recovery/records.h"
 #include "fmt/core.h"
 
 namespace mega::core {
@@ -19,14 +24,59 @@ void SetReason(Draft& draft, const JobUid& uid, const std::string& reason) {
   if (draft.FindJob(uid)->reason() != reason) draft.EditJob(uid).set_reason(reason);
 }
 
+// What the failure before this attempt was blamed on is no place for it, nor what a rule named.
+bool UsesLeftOut(const Draft& draft, const v1::Job& head, const v1::Plan& plan) {
+  std::set<NodeId> left_out = LeftOut(head, FromProto(draft.wall()), /*by_rule=*/true);
+  if (!head.recoveries().empty() && head.recoveries().rbegin()->rung() == kSpare) {
+    const v1::RecoveryRecord& newest = *head.recoveries().rbegin();
+    left_out.insert(newest.nodes_out().begin(), newest.nodes_out().end());
+  }
+  return std::ranges::any_of(plan.ranks(), [&](const v1::RankPlacement& placed) {
+    return left_out.contains(placed.node());
+  });
+}
+
 // The same nodes and the same rank ↔ device map: files, caches and page cache are warm there.
 bool StartInPlace(Draft& draft, const v1::Job& head) {
   if (head.phase() != v1::JOB_PHASE_RECOVERING) return false;
   const v1::Plan& plan = head.attempts().rbegin()->plan();
-  if (!Fits(draft.state(), plan).ok()) return false;
+  if (!Fits(draft.state(), plan).ok() || UsesLeftOut(draft, head, plan)) return false;
   StartAttempt(draft, draft.EditJob(head.uid()), v1::Plan(plan));
   draft.Flush();
   return true;
+}
+
+bool HasDevices(const std::vector<v1::Node>& nodes) {
+  return std::ranges::any_of(nodes, [](const v1::Node& node) { return !node.devices().empty(); });
+}
+
+// Where the job may be placed: not where it failed of late, unless nothing else has room.
+std::vector<v1::Node> Candidates(const Draft& draft, const v1::Job& head) {
+  const State& state = draft.state();
+  const auto without = [&](const std::set<NodeId>& left_out) {
+    std::vector<v1::Node> nodes = FreeNodes(state);
+    std::erase_if(nodes, [&](const v1::Node& node) { return left_out.contains(node.name()); });
+    return nodes;
+  };
+  const absl::Time now = FromProto(draft.wall());
+  if (state.live.jobs.at(head.uid()).left_out_revision() != state.live.cluster_revision) {
+    std::vector<v1::Node> nodes = without(LeftOut(head, now));
+    if (HasDevices(nodes)) return nodes;
+  }
+  return without(LeftOut(head, now, /*by_rule=*/true));
+}
+
+// It does not fit into the cluster as it is. Asked again when that changes, or when a node that
+// was left out may be taken again.
+void Refuse(Draft& draft, const JobUid& uid, const std::string& why) {
+  v1::JobLive& live = draft.LiveJob(uid);
+  live.set_refused_revision(draft.state().live.cluster_revision);
+  const absl::Time now = FromProto(draft.wall());
+  const absl::Time until = LeftOutUntil(*draft.FindJob(uid), now);
+  live.set_ask_again_ns(until == absl::InfiniteFuture()
+                            ? 0
+                            : absl::ToInt64Nanoseconds(draft.clock() + (until - now)));
+  SetReason(draft, uid, fmt::format("waiting: {}", why));
 }
 
 void Ask(Draft& draft, const v1::Job& head) {
@@ -35,13 +85,12 @@ void Ask(Draft& draft, const v1::Job& head) {
   const bool is_asked = live.ask_revision() != 0;
   const absl::Duration asked = absl::Nanoseconds(live.asked_ns());
   if (is_asked && draft.clock() < asked + draft.options().plan_timeout) return;
-  if (live.refused_revision() == revision) return;  // nothing has changed since it did not fit
+  const bool is_due =
+      live.ask_again_ns() != 0 && absl::Nanoseconds(live.ask_again_ns()) <= draft.clock();
+  if (live.refused_revision() == revision && !is_due) return;  // nothing has changed since then
 
-  std::vector<v1::Node> nodes = FreeNodes(draft.state());
-  if (std::ranges::all_of(nodes, [](const v1::Node& node) { return node.devices().empty(); })) {
-    live.set_refused_revision(revision);
-    return SetReason(draft, head.uid(), "waiting: no node has a free device");
-  }
+  const std::vector<v1::Node> nodes = Candidates(draft, head);
+  if (!HasDevices(nodes)) return Refuse(draft, head.uid(), "no node has a free device");
   live.set_ask_revision(revision);
   live.set_asked_ns(absl::ToInt64Nanoseconds(draft.clock()));
   v1::AskPlan ask;
@@ -85,8 +134,12 @@ void OnPlanMade(Draft& draft, const v1::CorePlanMade& made) {
   const absl::Status fits =
       made.has_plan() ? Fits(draft.state(), made.plan()) : absl::UnavailableError(made.error());
   if (!fits.ok()) {
-    live.set_refused_revision(made.revision());
-    return SetReason(draft, found->uid(), fmt::format("waiting: {}", std::string(fits.message())));
+    const absl::Time now = FromProto(draft.wall());
+    const bool may_take_more = live.left_out_revision() != made.revision() &&
+                               LeftOut(*found, now) != LeftOut(*found, now, /*by_rule=*/true);
+    if (!may_take_more) return Refuse(draft, found->uid(), std::string(fits.message()));
+    live.set_left_out_revision(made.revision());  // asked at once, with the nodes it left out
+    return;
   }
   v1::Job& job = draft.EditJob(found->uid());
   job.set_phase(v1::JOB_PHASE_PLANNED);

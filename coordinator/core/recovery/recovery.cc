@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_join.h"
+#include "base/clock.h"
 #include "coordinator/core/jobs/phase.h"
 #include "coordinator/core/jobs/yield.h"
+#include "coordinator/core/recovery/ladder.h"
+#include "coordinator/core/recovery/records.h"
+#include "coordinator/planner/spec/recovery_rules.h"
 #include "fmt/core.h"
 
 namespace mega::core {
@@ -17,7 +23,9 @@ const v1::RankState* FindPermanent(const v1::Attempt& attempt) {
   for (const v1::RankState& rank : attempt.ranks()) {
     const bool is_own_verdict = rank.exited() && !rank.exit().killed_by_worker();
     const int code = rank.exit().code();
-    if (is_own_verdict && (code == kExitBadInput || code == kExitDoNotRequeue)) return &rank;
+    if (is_own_verdict && (code == spec::kExitBadInput || code == spec::kExitDoNotRequeue)) {
+      return &rank;
+    }
   }
   return nullptr;
 }
@@ -39,13 +47,70 @@ absl::Duration Backoff(const Options& options, int64_t cycles_without_progress) 
   return std::min(options.backoff_min * (int64_t{1} << doublings), options.backoff_max);
 }
 
+int64_t NewestCheckpoint(const v1::Job& job) {
+  return job.checkpoints().empty() ? 0 : job.checkpoints().rbegin()->step();
+}
+
+void Record(Draft& draft, v1::Job& job, const Rung& rung) {
+  const v1::Attempt& attempt = *job.attempts().rbegin();
+  v1::RecoveryRecord record;
+  *record.mutable_time() = draft.wall();
+  record.set_rung(std::string(rung.name));
+  record.set_cause(attempt.cause());
+  record.set_attempt(attempt.number());
+  record.set_from_step(NewestCheckpoint(job));
+  record.set_lost_steps(std::max<int64_t>(0, attempt.last_step() - NewestCheckpoint(job)));
+  record.set_node(attempt.failed_node());
+  record.set_decided_by(rung.decided_by);
+  record.set_by_rule(rung.by_rule);
+  for (const NodeId& node : rung.nodes_out) record.add_nodes_out(node);
+  AddRecord(job, std::move(record), FromProto(draft.wall()));
+}
+
+// `decided_by` is for the record; the reason says it in full.
+void StopTrying(Draft& draft, v1::Job& job, std::string decided_by, std::string reason) {
+  Record(draft, job, {kStop, std::move(decided_by), false, {}});
+  EndJob(draft, job, v1::JOB_PHASE_FAILED, std::move(reason));
+}
+
+// Once more, as the rung says.
+void Climb(Draft& draft, v1::Job& job, const Rung& rung) {
+  Record(draft, job, rung);
+  const v1::Attempt& attempt = *job.attempts().rbegin();
+  job.set_restarts(job.restarts() + 1);
+  job.set_phase(v1::JOB_PHASE_RECOVERING);
+  job.set_reason(fmt::format("recovering: {}", attempt.cause()));
+  const absl::Duration backoff = Backoff(draft.options(), job.cycles_without_progress());
+  draft.LiveJob(job.uid()).set_not_before_ns(absl::ToInt64Nanoseconds(draft.clock() + backoff));
+  const Budget budget = RestartBudget(job, FromProto(draft.wall()));
+  const int64_t from = NewestCheckpoint(job);
+  std::string what(rung.name);
+  if (!rung.nodes_out.empty())
+    what += fmt::format(" without {}", absl::StrJoin(rung.nodes_out, ", "));
+  draft.AddEvent(
+      job.uid(), v1::SEVERITY_WARNING, "RECOVERING",
+      fmt::format(
+          "attempt {} ended after step {}: {}; going on from step {}{}: {} ({}), restart {} "
+          "of {} within {}",
+          attempt.number(), attempt.last_step(), attempt.cause(), from,
+          backoff > absl::ZeroDuration() ? fmt::format(" in {}", absl::FormatDuration(backoff))
+                                         : std::string(),
+          what, rung.decided_by, budget.used, budget.limit,
+          absl::FormatDuration(RecoveryWindow(job))),
+      {{"restarts", std::to_string(job.restarts())},
+       {"cycles_without_progress", std::to_string(job.cycles_without_progress())},
+       {"from_step", std::to_string(from)},
+       {"rung", std::string(rung.name)},
+       {"decided_by", rung.decided_by},
+       {"restarts_left", std::to_string(std::max<int64_t>(0, budget.limit - budget.used))}});
+}
+
 }  // namespace
 
 bool IsClean(const v1::ExitStatus& exit) { return exit.code() == 0 && exit.signal() == 0; }
 
 void AfterAttempt(Draft& draft, v1::Job& job) {
   const v1::Attempt& attempt = *job.attempts().rbegin();
-  const v1::Recovery& rules = job.resolved_spec().recovery();
   CountProgress(job, attempt);
 
   if (job.cancel_requested()) {
@@ -58,42 +123,29 @@ void AfterAttempt(Draft& draft, v1::Job& job) {
                               attempt.number()));
   }
   if (const v1::RankState* rank = FindPermanent(attempt)) {
-    return EndJob(draft, job, v1::JOB_PHASE_FAILED,
-                  fmt::format("rank {} asked not to be started again: {}", rank->rank(),
-                              DescribeExit(rank->exit())));
+    return StopTrying(draft, job,
+                      fmt::format("exit code {} of rank {}", rank->exit().code(), rank->rank()),
+                      fmt::format("rank {} asked not to be started again: {}", rank->rank(),
+                                  DescribeExit(rank->exit())));
   }
   if (attempt.yields()) return AfterYield(draft, job);
-  // Unset means the spec came without defaults (a test, an old record); retrying is the gentler
-  // way.
-  const int64_t cycles = rules.has_no_progress_cycles() ? rules.no_progress_cycles() : 3;
-  const int64_t restarts = rules.has_max_restarts() ? rules.max_restarts() : 100;
-  if (job.cycles_without_progress() >= cycles) {
-    return EndJob(draft, job, v1::JOB_PHASE_FAILED,
-                  fmt::format("{} attempts in a row gained no step "
-                              "(recovery.no_progress_cycles is {}); the last: {}",
-                              job.cycles_without_progress(), cycles, attempt.cause()));
+  if (const Budget cycles = CycleBudget(job); cycles.is_used_up()) {
+    return StopTrying(draft, job, "recovery.no_progress_cycles",
+                      fmt::format("{} attempts in a row gained no step "
+                                  "(recovery.no_progress_cycles is {}); the last: {}",
+                                  cycles.used, cycles.limit, attempt.cause()));
   }
-  if (job.restarts() >= restarts) {
-    return EndJob(draft, job, v1::JOB_PHASE_FAILED,
-                  fmt::format("restarted {} times (recovery.max_restarts is {}); the last: {}",
-                              job.restarts(), restarts, attempt.cause()));
+  if (const Budget restarts = RestartBudget(job, FromProto(draft.wall())); restarts.is_used_up()) {
+    return StopTrying(draft, job, "recovery.max_restarts",
+                      fmt::format("restarted {} times within {} (recovery.max_restarts is {}); the "
+                                  "last: {}",
+                                  restarts.used, absl::FormatDuration(RecoveryWindow(job)),
+                                  restarts.limit, attempt.cause()));
   }
-
-  job.set_restarts(job.restarts() + 1);
-  job.set_phase(v1::JOB_PHASE_RECOVERING);
-  job.set_reason(fmt::format("recovering: {}", attempt.cause()));
-  const absl::Duration backoff = Backoff(draft.options(), job.cycles_without_progress());
-  draft.LiveJob(job.uid()).set_not_before_ns(absl::ToInt64Nanoseconds(draft.clock() + backoff));
-  const int64_t from = job.checkpoints().empty() ? 0 : job.checkpoints().rbegin()->step();
-  draft.AddEvent(job.uid(), v1::SEVERITY_WARNING, "RECOVERING",
-                 fmt::format("attempt {} ended after step {}: {}; going on from step {}{}",
-                             attempt.number(), attempt.last_step(), attempt.cause(), from,
-                             backoff > absl::ZeroDuration()
-                                 ? fmt::format(" in {}", absl::FormatDuration(backoff))
-                                 : std::string()),
-                 {{"restarts", std::to_string(job.restarts())},
-                  {"cycles_without_progress", std::to_string(job.cycles_without_progress())},
-                  {"from_step", std::to_string(from)}});
+  const Rung rung = ChooseRung(draft, job);
+  if (rung.name != kStop) return Climb(draft, job, rung);
+  StopTrying(draft, job, rung.decided_by,
+             fmt::format("stopped by {}; the last: {}", rung.decided_by, attempt.cause()));
 }
 
 }  // namespace mega::core

@@ -5,10 +5,6 @@
 
 namespace mega::core {
 
-// Exit codes with which an engine says that trying again is pointless.
-inline constexpr int kExitBadInput = 64;      // EX_USAGE: the same input fails anywhere
-inline constexpr int kExitDoNotRequeue = 93;  // the operator's or the engine's own verdict
-
 bool IsClean(const v1::ExitStatus& exit);
 
 // `job`'s newest attempt has just ended: every rank has, and its devices are free.

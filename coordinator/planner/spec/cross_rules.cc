@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "coordinator/planner/spec/keys.h"
+#include "coordinator/planner/spec/recovery_rules.h"
 #include "coordinator/planner/spec/split.h"
 #include "fmt/format.h"
 
@@ -195,6 +196,7 @@ std::vector<std::string> DivisorsOf(int64_t n) {
 
 void CheckCrossRules(const v1::JobSpec& resolved, std::vector<Violation>& out) {
   Rules(resolved, out).Check();
+  CheckRecovery(resolved.recovery(), out);
 }
 
 void CheckModelRules(const v1::JobSpec& resolved, bool complete, std::vector<Violation>& out) {

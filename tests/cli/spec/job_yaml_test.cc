@@ -131,7 +131,7 @@ TEST(JobYaml, RefusesBadKeysAndTypesByLineAndPath) {
         "optimizer.weight_decay?"}},
       {"  elastic: {qqqqqqq: 3}\n",
        {"job.yaml:5:13: elastic.qqqqqqq is not a key; the keys here are on_loss, cooldown, "
-        "on_gain"}},
+        "shrink_after, on_gain"}},
       {"  health: {hang: {timeout: 3}}\n",
        {"job.yaml:5:19: health.hang.timeout is not a key; the keys here are collective_timeout, "
         "step_timeout, first_step_timeout, checkpoint_timeout"}},

@@ -342,5 +342,51 @@ TEST(JsonSchema, CarriesBoundsWordsDefaultsAndRefusals) {
   EXPECT_EQ(spec["additionalProperties"], false);
 }
 
+TEST(Recovery, RulesThatCanBeReadPass) {
+  v1::JobSpec spec = GoodSpec();
+  v1::Recovery& recovery = *spec.mutable_recovery();
+  for (const char* rule : {"exit 1 -> retry", "exit 93 -> stop", "signal 9 -> spare",
+                           "signal SIGBUS -> stop", "signal BUS->stop", "log a -> b -> retry"})
+    recovery.add_rules(rule);
+  for (const char* rung : {"retry", "spare", "stop"}) recovery.add_ladder(rung);
+  recovery.mutable_budgets()->set_spare(0);
+  recovery.mutable_budgets()->mutable_window()->set_seconds(60);
+  EXPECT_THAT(Messages(spec), IsEmpty());
+}
+
+TEST(Recovery, WhatCannotBeDoneIsRefusedWithTheWayOut) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"exit 1", "recovery.rules[0] has no '->'; write 'exit 17 -> stop'"},
+      {"exit 0 -> stop", "names the exit code '0', which is not 1 to 255"},
+      {"exit many -> stop", "names the exit code 'many'"},
+      {"signal SIGNONE -> stop", "names the signal 'SIGNONE'"},
+      {"signal 65 -> stop", "names the signal '65'"},
+      {"log -> stop", "says nothing after 'log'"},
+      {"exit 1 ->", "says nothing after '->'"},
+      {"when 1 -> stop", "begins with 'when', which is none of exit, signal and log"},
+      {"exit 1 -> reboot", "takes the rung 'reboot'; choose retry, spare"},
+      {"exit 1 -> roll_back", "takes the rung 'roll_back'; choose"},
+      {"exit 93 -> retry", "takes retry after exit code 93, which always stops the job"},
+      {"exit 64 -> spare", "takes spare after exit code 64"},
+  };
+  for (const auto& [rule, message] : cases) {
+    v1::JobSpec spec = GoodSpec();
+    spec.mutable_recovery()->add_rules(rule);
+    EXPECT_THAT(Messages(spec), ElementsAre(HasSubstr(message))) << rule;
+  }
+  const auto ladder = [](std::vector<const char*> rungs) {
+    v1::JobSpec spec = GoodSpec();
+    for (const char* rung : rungs) spec.mutable_recovery()->add_ladder(rung);
+    return Messages(spec);
+  };
+  EXPECT_THAT(ladder({"retry", "retry"}), ElementsAre(HasSubstr("is retry for the second time")));
+  EXPECT_THAT(ladder({"stop", "retry"}), ElementsAre(HasSubstr("put stop last")));
+  EXPECT_THAT(ladder({"retry", "roll_back"}), ElementsAre(HasSubstr("not implemented yet")));
+  v1::JobSpec spec = GoodSpec();
+  spec.mutable_recovery()->add_ladder("retry");
+  spec.mutable_recovery()->mutable_budgets()->set_spare(3);
+  EXPECT_THAT(Messages(spec), ElementsAre(HasSubstr("neither recovery.ladder nor recovery.rules")));
+}
+
 }  // namespace
 }  // namespace mega::spec

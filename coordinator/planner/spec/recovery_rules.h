@@ -1,0 +1,20 @@
+// What spec.recovery may say as a whole.
+#pragma once
+
+#include <vector>
+
+#include "coordinator/planner/spec/spec.h"
+
+namespace mega::spec {
+
+// What an engine says with these codes is final, whatever the job's rules: the same input fails
+// anywhere (EX_USAGE), and the operator's or the engine's own verdict not to be started again.
+inline constexpr int kExitBadInput = 64;
+inline constexpr int kExitDoNotRequeue = 93;
+
+//   recovery.ladder names each rung once, and nothing after stop
+//   recovery.rules can be read, name rungs that exist, and only confirm the reserved codes
+//   recovery.budgets has no budget of a rung that neither ladder nor rules take
+void CheckRecovery(const v1::Recovery& recovery, std::vector<Violation>& out);
+
+}  // namespace mega::spec
