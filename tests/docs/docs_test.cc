@@ -12,6 +12,9 @@
 #include <regex>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "tests/docs/markdown.h"
 #include "tests/e2e/cluster.h"
@@ -25,6 +28,7 @@ enum class How {
   kRun,      // in a shell, as it stands
   kServe,    // the same in the background: a program that serves
   kJobFile,  // planned, and checked by a coordinator
+  kSection,  // of a job file: the same, at the end of the example's spec
   kSyntax,   // only parsed, and the files it names must be there
 };
 
@@ -46,6 +50,7 @@ constexpr Example kExamples[] = {
     {"docs/guide/checkpoints.md", "megactl checkpoints", How::kRun},
     {"docs/guide/megactl.md", "J=$(megactl submit", How::kRun},
     {"docs/guide/monitoring.md", "megactl steps", How::kRun},
+    {"docs/guide/recovery.md", "recovery:", How::kSection},
     // Need a container builder and a cluster.
     {"docs/guide/kubernetes.md", "docker build", How::kSyntax},
 };
@@ -166,8 +171,15 @@ TEST_P(DocsTest, EveryBlockIsTriedAndWorks) {
         is_serving = starts_its_own = true;
         script += "{ exec " + text + "} &\n";
         break;
-      case How::kJobFile: {
-        e2e::WriteFile(folder() / "shown.yaml", text);
+      case How::kJobFile:
+      case How::kSection: {
+        std::string job = text;
+        if (example->how == How::kSection) {
+          job = e2e::ReadFile(folder() / "deploy/examples/shakespeare.yaml");
+          for (const auto line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n'))
+            absl::StrAppend(&job, "  ", line, "\n");
+        }
+        e2e::WriteFile(folder() / "shown.yaml", job);
         script +=
             "megactl plan shown.yaml --nodes 1 --devices 2\n"
             "megactl submit --dry-run shown.yaml\n";
