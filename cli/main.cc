@@ -41,6 +41,8 @@ int Main(int argc, char** argv) {
   AddEvents(app, shell);
   AddSteps(app, shell);
   AddCancel(app, shell);
+  AddRestart(app, shell);
+  AddScale(app, shell);
   AddWait(app, shell);
   AddPlan(app, shell);
   AddGenerate(app, shell);

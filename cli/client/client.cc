@@ -127,6 +127,20 @@ absl::StatusOr<v1::Job> Client::CancelJob(const std::string& handle) {
   return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::CancelJob, request);
 }
 
+absl::StatusOr<v1::Job> Client::RestartJob(const std::string& handle) {
+  v1::RestartJobRequest request;
+  request.set_name(FullHandle(handle));
+  return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::RestartJob, request);
+}
+
+absl::StatusOr<v1::Job> Client::ScaleJob(const std::string& handle, int64_t nodes, bool now) {
+  v1::ScaleJobRequest request;
+  request.set_name(FullHandle(handle));
+  request.set_nodes(nodes);
+  request.set_now(now);
+  return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::ScaleJob, request);
+}
+
 absl::StatusOr<v1::PlanJobResponse> Client::PlanJob(const v1::PlanJobRequest& request) {
   return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::PlanJob, request);
 }

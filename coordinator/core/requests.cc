@@ -2,7 +2,9 @@
 
 #include "absl/status/status.h"
 #include "coordinator/core/jobs/pause.h"
+#include "coordinator/core/jobs/restart.h"
 #include "coordinator/core/nodes/cordon.h"
+#include "coordinator/core/recovery/resize.h"
 
 namespace mega::core {
 
@@ -12,6 +14,10 @@ void OnRequest(Draft& draft, const v1::CoreRequest& request) {
       return PauseJob(draft, request);
     case v1::CoreRequest::kResumeJob:
       return ResumeJob(draft, request);
+    case v1::CoreRequest::kRestartJob:
+      return RestartJob(draft, request);
+    case v1::CoreRequest::kScaleJob:
+      return ScaleJob(draft, request);
     case v1::CoreRequest::kCordonNode:
       return CordonNode(draft, request);
     case v1::CoreRequest::kUncordonNode:

@@ -13,6 +13,7 @@
 #include "coordinator/core/nodes/liveness.h"
 #include "coordinator/core/recovery/records.h"
 #include "coordinator/core/recovery/recovery.h"
+#include "coordinator/core/recovery/resize.h"
 #include "fmt/core.h"
 
 namespace mega::core {
@@ -164,6 +165,7 @@ void StartAttempt(Draft& draft, v1::Job& job, v1::Plan plan) {
   }
   *attempt.mutable_plan() = std::move(plan);
   NotePlacement(job);
+  NoteSize(draft, job);
 
   v1::JobLive& live = draft.LiveJob(job.uid());
   live.set_ask_revision(0);
@@ -173,6 +175,8 @@ void StartAttempt(Draft& draft, v1::Job& job, v1::Plan plan) {
   live.set_save_until_ns(0);
   live.set_ask_again_ns(0);
   live.set_left_out_revision(0);
+  live.set_no_room_ns(0);
+  live.set_nodes_asked(0);
   job.set_phase(v1::JOB_PHASE_STARTING);
   job.set_reason(
       fmt::format("starting {} ranks on {} nodes", attempt.ranks_size(), commands.size()));

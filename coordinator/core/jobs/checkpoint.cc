@@ -10,6 +10,7 @@
 #include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/jobs/manifest.h"
 #include "coordinator/core/jobs/yield.h"
+#include "coordinator/core/recovery/resize.h"
 #include "fmt/core.h"
 #include "google/protobuf/util/json_util.h"
 
@@ -115,6 +116,7 @@ void Commit(Draft& draft, v1::Job& job, v1::Manifest manifest) {
   SendCommitted(draft, job, manifest, NodesOf(*job.attempts().rbegin()));
   DeleteOld(draft, job);
   YieldIfSaved(draft, job, manifest.step());
+  ResizeIfSaved(draft, job, manifest.step());
 }
 
 }  // namespace

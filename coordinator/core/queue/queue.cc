@@ -10,6 +10,7 @@
 #include "coordinator/core/jobs/phase.h"
 #include "coordinator/core/queue/placement.h"
 #include "coordinator/core/recovery/records.h"
+#include "coordinator/core/recovery/resize.h"
 #include "fmt/core.h"
 
 namespace mega::core {
@@ -27,9 +28,8 @@ void SetReason(Draft& draft, const JobUid& uid, const std::string& reason) {
 // What the failure before this attempt was blamed on is no place for it, nor what a rule named.
 bool UsesLeftOut(const Draft& draft, const v1::Job& head, const v1::Plan& plan) {
   std::set<NodeId> left_out = LeftOut(head, FromProto(draft.wall()), /*by_rule=*/true);
-  if (!head.recoveries().empty() && head.recoveries().rbegin()->rung() == kSpare) {
-    const v1::RecoveryRecord& newest = *head.recoveries().rbegin();
-    left_out.insert(newest.nodes_out().begin(), newest.nodes_out().end());
+  if (!head.recoveries().empty() && head.recoveries().rbegin()->leaves_out()) {
+    left_out.insert(head.recoveries().rbegin()->node());
   }
   return std::ranges::any_of(plan.ranks(), [&](const v1::RankPlacement& placed) {
     return left_out.contains(placed.node());
@@ -41,6 +41,8 @@ bool StartInPlace(Draft& draft, const v1::Job& head) {
   if (head.phase() != v1::JOB_PHASE_RECOVERING) return false;
   const v1::Plan& plan = head.attempts().rbegin()->plan();
   if (!Fits(draft.state(), plan).ok() || UsesLeftOut(draft, head, plan)) return false;
+  if (!IsRightSize(draft, head)) return false;
+  draft.LiveJob(head.uid()).set_nodes_asked(0);  // as many as before
   StartAttempt(draft, draft.EditJob(head.uid()), v1::Plan(plan));
   draft.Flush();
   return true;
@@ -73,9 +75,14 @@ void Refuse(Draft& draft, const JobUid& uid, const std::string& why) {
   live.set_refused_revision(draft.state().live.cluster_revision);
   const absl::Time now = FromProto(draft.wall());
   const absl::Time until = LeftOutUntil(*draft.FindJob(uid), now);
-  live.set_ask_again_ns(until == absl::InfiniteFuture()
-                            ? 0
-                            : absl::ToInt64Nanoseconds(draft.clock() + (until - now)));
+  if (live.no_room_ns() == 0) {
+    live.set_no_room_ns(std::max<int64_t>(absl::ToInt64Nanoseconds(draft.clock()), 1));
+  }
+  absl::Duration again = until - now;
+  const absl::Duration shrinks = ShrinksIn(draft, *draft.FindJob(uid));
+  if (shrinks > absl::ZeroDuration()) again = std::min(again, shrinks);
+  live.set_ask_again_ns(
+      again == absl::InfiniteDuration() ? 0 : absl::ToInt64Nanoseconds(draft.clock() + again));
   SetReason(draft, uid, fmt::format("waiting: {}", why));
 }
 
@@ -91,12 +98,13 @@ void Ask(Draft& draft, const v1::Job& head) {
 
   const std::vector<v1::Node> nodes = Candidates(draft, head);
   if (!HasDevices(nodes)) return Refuse(draft, head.uid(), "no node has a free device");
+  live.set_nodes_asked(NodesToAsk(draft, head));
   live.set_ask_revision(revision);
   live.set_asked_ns(absl::ToInt64Nanoseconds(draft.clock()));
   v1::AskPlan ask;
   ask.set_job_uid(head.uid());
   ask.set_revision(revision);
-  *ask.mutable_resolved_spec() = head.resolved_spec();
+  *ask.mutable_resolved_spec() = SpecFor(head, live.nodes_asked());
   *ask.mutable_nodes() = {nodes.begin(), nodes.end()};
   draft.AskPlan(std::move(ask));
 }

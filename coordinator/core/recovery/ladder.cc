@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "coordinator/core/recovery/records.h"
+#include "coordinator/core/recovery/resize.h"
 #include "coordinator/planner/spec/failure_rule.h"
 #include "fmt/core.h"
 
@@ -39,13 +40,18 @@ class Chooser {
       const absl::StatusOr<spec::FailureRule> rule = spec::ParseFailureRule(rules[i]);
       if (!rule.ok() || !spec::IsAbout(*rule, exit)) continue;
       const std::string which = fmt::format("recovery.rules[{}] '{}'", i, rules[i]);
-      if (rule->rung == kStop) return Rung{kStop, which, true, {}};
-      const std::string_view name = rule->rung == kSpare ? kSpare : kRetry;
-      if (const Budget budget = RungBudget(job_, name, now_); budget.is_used_up()) {
-        return Rung{kStop, fmt::format("{}, but {}", which, UsedUp(name, budget)), true, {}};
+      if (rule->rung == kStop) return Rung{kStop, which, true};
+      const std::string_view name = rule->rung == kSpare    ? kSpare
+                                    : rule->rung == kShrink ? kShrink
+                                                            : kRetry;
+      if (const std::string obstacle = name == kShrink ? AgainstShrink() : ""; !obstacle.empty()) {
+        return Rung{kStop, fmt::format("{}, but {}", which, obstacle), true};
       }
-      if (name == kRetry) return Rung{kRetry, which, true, {}};
-      return Rung{kSpare, which, true, {node_}};
+      if (const Budget budget = RungBudget(job_, name, now_); budget.is_used_up()) {
+        return Rung{kStop, fmt::format("{}, but {}", which, UsedUp(name, budget)), true};
+      }
+      if (name == kRetry) return Rung{kRetry, which, true};
+      return Rung{name, which, true, true};
     }
     return std::nullopt;
   }
@@ -57,18 +63,19 @@ class Chooser {
     std::vector<std::string> obstacles;
     for (const std::string& name : ladder) {
       if (name == kStop) return Stop(obstacles);
-      const std::string_view rung = name == kSpare ? kSpare : kRetry;
-      const bool leads_on = std::ranges::count(ladder, kSpare) > 0;
-      const std::string obstacle = rung == kSpare ? AgainstSpare() : AgainstRetry(leads_on);
+      const std::string_view rung = name == kSpare ? kSpare : name == kShrink ? kShrink : kRetry;
+      const std::string obstacle = rung == kSpare    ? AgainstSpare()
+                                   : rung == kShrink ? AgainstShrink()
+                                                     : AgainstRetry(ladder);
       if (!obstacle.empty()) {
         obstacles.push_back(fmt::format("{}: {}", rung, obstacle));
       } else if (rung == kRetry) {
-        return {kRetry, "recovery.ladder", false, {}};
+        return {kRetry, "recovery.ladder", false};
       } else {
         const std::string why =
             fmt::format("recovery.ladder: {} of its failures within {} are blamed on node '{}'",
                         Failures(), absl::FormatDuration(RecoveryWindow(job_)), node_);
-        return {kSpare, why, false, {node_}};
+        return {rung, why, false, true};
       }
     }
     return Stop(obstacles);
@@ -79,17 +86,20 @@ class Chooser {
             obstacles.empty() ? "recovery.ladder"
                               : fmt::format("recovery.ladder has no rung left ({})",
                                             absl::StrJoin(obstacles, "; ")),
-            false,
-            {}};
+            false};
   }
 
   // Why the rung cannot be taken now; empty if it can.
-  std::string AgainstRetry(bool ladder_has_spare) const {
+  std::string AgainstRetry(const std::vector<std::string>& ladder) const {
     if (const Budget budget = RungBudget(job_, kRetry, now_); budget.is_used_up()) {
       return UsedUp(kRetry, budget);
     }
     // A node that fails again and again is left out, as soon as others can take its ranks.
-    if (ladder_has_spare && AgainstSpare().empty() && Failures() >= MostFailures()) {
+    const auto leads_to = [&](std::string_view rung, const std::string& obstacle) {
+      return obstacle.empty() && std::ranges::count(ladder, rung) > 0;
+    };
+    if (Failures() >= MostFailures() &&
+        (leads_to(kSpare, AgainstSpare()) || leads_to(kShrink, AgainstShrink()))) {
       return fmt::format("node '{}' failed {} times", node_, Failures());
     }
     return "";
@@ -105,6 +115,17 @@ class Chooser {
     if (!HasRoomWithout(without)) {
       return fmt::format("no other nodes can take what ran on '{}'", node_);
     }
+    return "";
+  }
+
+  std::string AgainstShrink() const {
+    if (const Budget budget = RungBudget(job_, kShrink, now_); budget.is_used_up()) {
+      return UsedUp(kShrink, budget);
+    }
+    if (node_.empty()) return "no node is to blame";
+    if (!MayShrink(job_, now_)) return "resources.nodes.min leaves no node to do without";
+    const int64_t nodes = NodesAfterLoss(draft_, job_, node_);
+    if (nodes == 0) return fmt::format("without '{}' there are too few nodes", node_);
     return "";
   }
 

@@ -14,7 +14,7 @@ struct Rung {
   std::string_view name;   // records.h
   std::string decided_by;  // what chose it, and why; one sentence
   bool by_rule = false;
-  std::vector<NodeId> nodes_out;  // not taken again in the window
+  bool leaves_node_out = false;  // the one to blame is not taken again in the window
 };
 
 // `job`'s newest attempt has failed, and may be followed by another.

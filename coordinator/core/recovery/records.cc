@@ -23,6 +23,10 @@ bool IsWithin(const v1::Job& job, const v1::RecoveryRecord& record, absl::Time n
   return now - FromProto(record.time()) < RecoveryWindow(job);
 }
 
+bool IsRestart(const v1::RecoveryRecord& record) {
+  return record.rung() != kStop && record.rung() != kGrow && record.rung() != kScale;
+}
+
 template <typename Claim>
 int64_t CountWithin(const v1::Job& job, absl::Time now, const Claim& claim) {
   return std::ranges::count_if(job.recoveries(), [&](const v1::RecoveryRecord& record) {
@@ -58,8 +62,7 @@ absl::Duration RecoveryWindow(const v1::Job& job) {
 
 Budget RestartBudget(const v1::Job& job, absl::Time now) {
   const v1::Recovery& recovery = job.resolved_spec().recovery();
-  return {.used = CountWithin(
-              job, now, [](const v1::RecoveryRecord& record) { return record.rung() != kStop; }),
+  return {.used = CountWithin(job, now, IsRestart),
           .limit = recovery.has_max_restarts() ? recovery.max_restarts() : kMaxRestarts};
 }
 
@@ -75,6 +78,7 @@ Budget RungBudget(const v1::Job& job, std::string_view rung, absl::Time now) {
       .used = CountWithin(job, now, [&](const v1::RecoveryRecord& r) { return r.rung() == rung; })};
   if (rung == kRetry && budgets.has_retry()) budget.limit = budgets.retry();
   if (rung == kSpare && budgets.has_spare()) budget.limit = budgets.spare();
+  if (rung == kShrink && budgets.has_shrink()) budget.limit = budgets.shrink();
   return budget;
 }
 
@@ -85,16 +89,16 @@ int64_t CountFailures(const v1::Job& job, const NodeId& node, absl::Time now) {
 std::set<NodeId> LeftOut(const v1::Job& job, absl::Time now, bool by_rule) {
   std::set<NodeId> nodes;
   for (const v1::RecoveryRecord& record : job.recoveries()) {
-    if (record.rung() != kSpare || (by_rule && !record.by_rule())) continue;
+    if (!record.leaves_out() || (by_rule && !record.by_rule())) continue;
     if (!IsWithin(job, record, now)) continue;
-    nodes.insert(record.nodes_out().begin(), record.nodes_out().end());
+    nodes.insert(record.node());
   }
   return nodes;
 }
 
 absl::Time LeftOutUntil(const v1::Job& job, absl::Time now) {
   for (const v1::RecoveryRecord& record : job.recoveries()) {  // oldest first
-    if (record.rung() == kSpare && IsWithin(job, record, now)) {
+    if (record.leaves_out() && IsWithin(job, record, now)) {
       return FromProto(record.time()) + RecoveryWindow(job);
     }
   }
@@ -115,7 +119,7 @@ void AddRecord(v1::Job& job, v1::RecoveryRecord record, absl::Time now) {
     records[i].clear_cause();
     records[i].clear_decided_by();
     records[i].clear_nodes_in();
-    if (records[i].rung() != kSpare) records[i].clear_nodes_out();
+    records[i].clear_nodes_out();
   }
 }
 
@@ -149,6 +153,7 @@ void ShowBudgets(v1::Job& view, absl::Time now) {
   ShowBudget(view, "recovery.max_restarts", RestartBudget(view, now), window);
   ShowBudget(view, "recovery.budgets.retry", RungBudget(view, kRetry, now), window);
   ShowBudget(view, "recovery.budgets.spare", RungBudget(view, kSpare, now), window);
+  ShowBudget(view, "recovery.budgets.shrink", RungBudget(view, kShrink, now), window);
   const std::set<NodeId> left_out = LeftOut(view, now);
   view.clear_excluded_nodes();
   for (const NodeId& node : left_out) view.add_excluded_nodes(node);

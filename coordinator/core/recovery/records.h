@@ -11,9 +11,13 @@
 namespace mega::core {
 
 // Rungs of the ladder.
-inline constexpr std::string_view kRetry = "retry";  // the same nodes
-inline constexpr std::string_view kSpare = "spare";  // the node to blame is left out
+inline constexpr std::string_view kRetry = "retry";    // the same nodes
+inline constexpr std::string_view kSpare = "spare";    // the node to blame is left out
+inline constexpr std::string_view kShrink = "shrink";  // fewer nodes
 inline constexpr std::string_view kStop = "stop";
+// Changes of size that follow no failure.
+inline constexpr std::string_view kGrow = "grow";
+inline constexpr std::string_view kScale = "scale";
 
 // A budget and what is used of it. `limit` < 0: there is none.
 struct Budget {

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "coordinator/core/jobs/phase.h"
 #include "coordinator/core/jobs/yield.h"
@@ -63,13 +62,14 @@ void Record(Draft& draft, v1::Job& job, const Rung& rung) {
   record.set_node(attempt.failed_node());
   record.set_decided_by(rung.decided_by);
   record.set_by_rule(rung.by_rule);
-  for (const NodeId& node : rung.nodes_out) record.add_nodes_out(node);
+  record.set_leaves_out(rung.leaves_node_out);
+  if (rung.leaves_node_out) record.add_nodes_out(attempt.failed_node());
   AddRecord(job, std::move(record), FromProto(draft.wall()));
 }
 
 // `decided_by` is for the record; the reason says it in full.
 void StopTrying(Draft& draft, v1::Job& job, std::string decided_by, std::string reason) {
-  Record(draft, job, {kStop, std::move(decided_by), false, {}});
+  Record(draft, job, {kStop, std::move(decided_by)});
   EndJob(draft, job, v1::JOB_PHASE_FAILED, std::move(reason));
 }
 
@@ -85,8 +85,7 @@ void Climb(Draft& draft, v1::Job& job, const Rung& rung) {
   const Budget budget = RestartBudget(job, FromProto(draft.wall()));
   const int64_t from = NewestCheckpoint(job);
   std::string what(rung.name);
-  if (!rung.nodes_out.empty())
-    what += fmt::format(" without {}", absl::StrJoin(rung.nodes_out, ", "));
+  if (rung.leaves_node_out) what += fmt::format(" without node '{}'", attempt.failed_node());
   draft.AddEvent(
       job.uid(), v1::SEVERITY_WARNING, "RECOVERING",
       fmt::format(

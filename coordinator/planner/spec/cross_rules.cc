@@ -196,7 +196,7 @@ std::vector<std::string> DivisorsOf(int64_t n) {
 
 void CheckCrossRules(const v1::JobSpec& resolved, std::vector<Violation>& out) {
   Rules(resolved, out).Check();
-  CheckRecovery(resolved.recovery(), out);
+  CheckRecovery(resolved, out);
 }
 
 void CheckModelRules(const v1::JobSpec& resolved, bool complete, std::vector<Violation>& out) {

@@ -25,14 +25,17 @@ std::vector<std::string> Rungs() {
 
 class Checker {
  public:
-  Checker(const v1::Recovery& recovery, std::vector<Violation>& out)
-      : recovery_(recovery), out_(out) {}
+  Checker(const v1::JobSpec& spec, std::vector<Violation>& out)
+      : spec_(spec), recovery_(spec.recovery()), out_(out) {}
 
   void Check() {
     CheckLadder();
     for (int i = 0; i < recovery_.rules_size(); ++i) CheckRule(i);
     CheckBudget("retry", recovery_.budgets().has_retry());
     CheckBudget("spare", recovery_.budgets().has_spare());
+    if (spec_.elastic().on_loss() == "shrink") taken_.insert("shrink");
+    CheckBudget("shrink", recovery_.budgets().has_shrink());
+    CheckNodes();
   }
 
  private:
@@ -77,6 +80,31 @@ class Checker {
         rung);
   }
 
+  void CheckNodes() {
+    const v1::NodeRange& nodes = spec_.resources().nodes();
+    if (nodes.has_min() && nodes.min() > nodes.desired())
+      return Add("resources.nodes.min",
+                 "is {} but resources.nodes.desired is {}; choose at most {}", nodes.min(),
+                 nodes.desired(), nodes.desired());
+    if (nodes.has_max() && nodes.max() < nodes.desired())
+      return Add("resources.nodes.max",
+                 "is {} but resources.nodes.desired is {}; choose at least {}", nodes.max(),
+                 nodes.desired(), nodes.desired());
+    const bool has_less = nodes.has_min() && nodes.min() < nodes.desired();
+    if (taken_.contains("shrink") && !has_less)
+      Add("resources.nodes.min",
+          "must be less than resources.nodes.desired, which is {}, where elastic.on_loss, "
+          "recovery.ladder or recovery.rules say shrink",
+          nodes.desired());
+    const bool may_be_small =
+        taken_.contains("shrink") || (nodes.has_max() && nodes.max() > nodes.desired());
+    if (spec_.elastic().on_gain() == "next_checkpoint" && !may_be_small)
+      Add("elastic.on_gain",
+          "is next_checkpoint, but the job never runs on fewer nodes than it wants; let it shrink "
+          "(elastic.on_loss), or leave it out");
+  }
+
+  const v1::JobSpec& spec_;
   const v1::Recovery& recovery_;
   std::vector<Violation>& out_;
   std::set<std::string> taken_;
@@ -84,8 +112,8 @@ class Checker {
 
 }  // namespace
 
-void CheckRecovery(const v1::Recovery& recovery, std::vector<Violation>& out) {
-  Checker(recovery, out).Check();
+void CheckRecovery(const v1::JobSpec& resolved, std::vector<Violation>& out) {
+  Checker(resolved, out).Check();
 }
 
 }  // namespace mega::spec

@@ -15,6 +15,7 @@ inline constexpr int kExitDoNotRequeue = 93;
 //   recovery.ladder names each rung once, and nothing after stop
 //   recovery.rules can be read, name rungs that exist, and only confirm the reserved codes
 //   recovery.budgets has no budget of a rung that neither ladder nor rules take
-void CheckRecovery(const v1::Recovery& recovery, std::vector<Violation>& out);
+//   resources.nodes.min ≤ desired ≤ max; whoever may shrink or grow has nodes to do it with
+void CheckRecovery(const v1::JobSpec& resolved, std::vector<Violation>& out);
 
 }  // namespace mega::spec

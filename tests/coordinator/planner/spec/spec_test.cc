@@ -348,10 +348,29 @@ TEST(Recovery, RulesThatCanBeReadPass) {
   for (const char* rule : {"exit 1 -> retry", "exit 93 -> stop", "signal 9 -> spare",
                            "signal SIGBUS -> stop", "signal BUS->stop", "log a -> b -> retry"})
     recovery.add_rules(rule);
-  for (const char* rung : {"retry", "spare", "stop"}) recovery.add_ladder(rung);
+  for (const char* rung : {"retry", "spare", "shrink", "stop"}) recovery.add_ladder(rung);
+  spec.mutable_resources()->mutable_nodes()->set_min(2);
+  spec.mutable_resources()->mutable_nodes()->set_desired(4);
+  spec.mutable_elastic()->set_on_gain("next_checkpoint");
   recovery.mutable_budgets()->set_spare(0);
   recovery.mutable_budgets()->mutable_window()->set_seconds(60);
   EXPECT_THAT(Messages(spec), IsEmpty());
+}
+
+TEST(Recovery, WhoMayShrinkOrGrowNeedsNodesForIt) {
+  v1::JobSpec spec = GoodSpec();
+  spec.mutable_elastic()->set_on_loss("shrink");
+  spec.mutable_resources()->mutable_nodes()->set_desired(4);
+  EXPECT_THAT(Messages(spec), ElementsAre(HasSubstr("must be less than resources.nodes.desired")));
+  spec.mutable_resources()->mutable_nodes()->set_min(5);
+  EXPECT_THAT(Messages(spec), ElementsAre(HasSubstr("is 5 but resources.nodes.desired is 4")));
+  spec.mutable_resources()->mutable_nodes()->set_min(1);
+  EXPECT_THAT(Messages(spec), IsEmpty());
+  spec.mutable_resources()->mutable_nodes()->set_max(3);
+  EXPECT_THAT(Messages(spec), ElementsAre(HasSubstr("is 3 but resources.nodes.desired is 4")));
+  v1::JobSpec grows = GoodSpec();
+  grows.mutable_elastic()->set_on_gain("next_checkpoint");
+  EXPECT_THAT(Messages(grows), ElementsAre(HasSubstr("never runs on fewer nodes")));
 }
 
 TEST(Recovery, WhatCannotBeDoneIsRefusedWithTheWayOut) {

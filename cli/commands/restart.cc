@@ -1,0 +1,48 @@
+// megactl restart: begin an attempt anew, from the newest checkpoint.
+#include <memory>
+
+#include "cli/commands/command.h"
+#include "cli/view/json.h"
+#include "cli/view/words.h"
+
+namespace mega::cli {
+namespace {
+
+struct Options {
+  std::string handle;
+  Output output = Output::kTable;
+};
+
+int Restart(const Shell& shell, const Options& options) {
+  ExitOnInterrupt();
+  absl::StatusOr<Client> client = shell.Connect();
+  if (!client.ok()) return Fail(client.status());
+  const absl::StatusOr<v1::Job> job = client->RestartJob(options.handle);
+  if (!job.ok()) return Fail(job.status());
+  if (options.output == Output::kJson) {
+    PrintStdout(ToJson(*job));
+  } else if (options.output == Output::kYaml) {
+    PrintStdout(ToYaml(*job));
+  } else {
+    const int64_t step = job->checkpoints().empty() ? 0 : job->checkpoints().rbegin()->step();
+    PrintStdout(fmt::format("job {} starts again {}; megactl events -f {} follows it\n",
+                            Printable(job->metadata().name()),
+                            step == 0 ? "from its beginning" : fmt::format("from step {}", step),
+                            job->uid()));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddRestart(CLI::App& app, Shell& shell) {
+  CLI::App* command =
+      AddCommand(app, "restart", "End a job's attempt and start another from its newest checkpoint",
+                 "megactl restart shakespeare");
+  auto options = std::make_shared<Options>();
+  command->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
+  AddOutput(*command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
+  command->callback([&shell, options] { shell.exit_code = Restart(shell, *options); });
+}
+
+}  // namespace mega::cli

@@ -1,0 +1,52 @@
+// megactl scale: another number of nodes for a job that runs.
+#include <memory>
+
+#include "cli/commands/command.h"
+#include "cli/view/json.h"
+#include "cli/view/words.h"
+
+namespace mega::cli {
+namespace {
+
+struct Options {
+  std::string handle;
+  int64_t nodes = 0;
+  bool now = false;
+  Output output = Output::kTable;
+};
+
+int Scale(const Shell& shell, const Options& options) {
+  ExitOnInterrupt();
+  absl::StatusOr<Client> client = shell.Connect();
+  if (!client.ok()) return Fail(client.status());
+  const absl::StatusOr<v1::Job> job = client->ScaleJob(options.handle, options.nodes, options.now);
+  if (!job.ok()) return Fail(job.status());
+  if (options.output == Output::kJson) {
+    PrintStdout(ToJson(*job));
+  } else if (options.output == Output::kYaml) {
+    PrintStdout(ToYaml(*job));
+  } else {
+    PrintStdout(fmt::format("job {} goes to {} {} {}, as soon as they are there\n",
+                            Printable(job->metadata().name()), options.nodes,
+                            options.nodes == 1 ? "node" : "nodes",
+                            options.now ? "once it has saved" : "at its next checkpoint"));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddScale(CLI::App& app, Shell& shell) {
+  CLI::App* command = AddCommand(app, "scale", "Give a job another number of nodes",
+                                 "megactl scale shakespeare --nodes 4");
+  auto options = std::make_shared<Options>();
+  command->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
+  command
+      ->add_option("--nodes", options->nodes, "Within resources.nodes.min and max of its job file")
+      ->required();
+  command->add_flag("--now", options->now, "Save now, instead of waiting for the next checkpoint");
+  AddOutput(*command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
+  command->callback([&shell, options] { shell.exit_code = Scale(shell, *options); });
+}
+
+}  // namespace mega::cli
