@@ -174,6 +174,7 @@ void SendRandomBytesToSocket(const std::string& path, uint64_t seed) {
 
 // Steps of milliseconds: still training when a slow megactl has told what happened.
 constexpr int64_t kLongJob = 1500;
+constexpr Seconds kLongJobTakes(240);  // half a minute by itself; beside other tests much more
 
 TEST(Faults, RandomBytesOnEveryPortChangeNothing) {
   Cluster cluster;
@@ -189,7 +190,7 @@ TEST(Faults, RandomBytesOnEveryPortChangeNothing) {
     SendRandomBytes(cluster.worker_metrics_address("a"), seed);
     SendRandomBytes(nodes["nodes"][0]["address"].get<std::string>(), seed);
   }
-  EXPECT_TRUE(cluster.WaitForPhase(uid, "JOB_PHASE_SUCCEEDED", Seconds(90)));
+  EXPECT_TRUE(cluster.WaitForPhase(uid, "JOB_PHASE_SUCCEEDED", kLongJobTakes));
   EXPECT_EQ(cluster.Job(uid)["attempts"].size(), 1);
   EXPECT_TRUE(cluster.coordinator().Running());
   EXPECT_TRUE(cluster.worker("a").Running());
@@ -217,7 +218,7 @@ TEST(Faults, AFullDiskOnTheWayLetsTheJobGoOn) {
   };
   EXPECT_TRUE(Eventually(failed, Seconds(60)));
   for (const int rank : {0, 1}) LimitFiles(cluster.RankPid(uid, rank), RLIM_INFINITY);
-  EXPECT_TRUE(cluster.WaitForPhase(uid, "JOB_PHASE_SUCCEEDED", Seconds(90)))
+  EXPECT_TRUE(cluster.WaitForPhase(uid, "JOB_PHASE_SUCCEEDED", kLongJobTakes))
       << cluster.Job(uid).dump(1);
   const json job = cluster.Job(uid);
   EXPECT_EQ(job["attempts"].size(), 1);
@@ -249,7 +250,7 @@ TEST(Faults, SigtermOfARankIsAFailureThatHeals) {
   const pid_t victim = cluster.RankPid(uid, 1);
   ASSERT_GT(victim, 0);
   ASSERT_EQ(kill(victim, SIGTERM), 0);
-  EXPECT_TRUE(cluster.WaitForPhase(uid, "JOB_PHASE_SUCCEEDED", Seconds(90)));
+  EXPECT_TRUE(cluster.WaitForPhase(uid, "JOB_PHASE_SUCCEEDED", kLongJobTakes));
   const json job = cluster.Job(uid);
   ASSERT_EQ(job["attempts"].size(), 2);
   EXPECT_EQ(Int(job["attempts"][0]["ranks"][1]["exit"]["signal"]), SIGTERM);
