@@ -114,6 +114,7 @@ int Serve(ServeFlags flags) {
   sigaddset(&stop, SIGINT);
   pthread_sigmask(SIG_BLOCK, &stop, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then like a full disk
   const int signals = signalfd(-1, &stop, SFD_CLOEXEC);
   if (signals < 0) return CannotStart(ErrnoStatus(errno, "signalfd"));
 
