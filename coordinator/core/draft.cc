@@ -20,6 +20,7 @@ Draft::Draft(State& state, absl::Time wall) : state_(state), meta_(state.durable
   if (live.last_wall != absl::InfinitePast() && wall > live.last_wall) {
     live.clock += wall - live.last_wall;
   }
+  live.clock_stood_still |= wall < live.last_wall;
   live.last_wall = wall;
 }
 

@@ -12,7 +12,7 @@ struct Options {
   absl::Duration suspect = absl::Seconds(3);    // without renewal: nothing new is placed there
   absl::Duration lease = absl::Seconds(10);     // a worker ends its ranks this long after a renewal
   absl::Duration skew = absl::Seconds(1);       // what clocks and the killing itself may cost
-  absl::Duration outage_grace = absl::Minutes(30);  // told to workers; in force with witnesses
+  absl::Duration outage_grace = absl::Minutes(30);  // a coordinator outage costs no step
 
   absl::Duration cancel_grace = absl::Seconds(10);  // SIGTERM to SIGKILL of a cancelled job
   absl::Duration stop_again = absl::Seconds(30);    // a rank that will not end is told again
@@ -29,6 +29,22 @@ struct Options {
     bool skip_fence = false;          // an attempt counts as ended while its ranks may still live
     bool give_lease_early = false;    // a node's ranks count as dead once it is merely suspect
     bool accept_stale_epoch = false;  // messages of earlier attempts are believed
+
+    // One for each clause of the lease and witness rule (nodes/).
+    bool no_skew = false;                // horizons end without the skew
+    bool ignore_witnesses = false;       // lease + skew is the end, whoever was in session
+    bool grace_cut_short = false;        // half of the outage grace is enough
+    bool one_witness_is_enough = false;  // where a majority is asked for
+    bool newest_set_only = false;        // older sets that the node may hold do not count
+    bool empty_set_is_majority = false;
+    bool set_before_durable = false;    // a set leaves at once
+    bool renewals_need_no_ack = false;  // in session while it sends heartbeats
+    bool gaps_forgiven = false;         // in session now is in session throughout
+    bool start_not_counted = false;     // horizons do not count afresh from the start
+    bool pause_not_counted = false;     // nor from a pause of the loop
+    bool any_hello_is_proof = false;    // also of another machine with the same name
+    bool forget_unwanted = false;       // devices are free though ranks run there unasked
+    bool relay_revives = false;         // a relayed heartbeat renews a node given away
   } mutants;
 };
 

@@ -94,6 +94,8 @@ v1::CoreSnapshot ToSnapshot(const State& state) {
   if (state.live.last_wall != absl::InfinitePast()) {
     *snapshot.mutable_last_wall() = ToProto(state.live.last_wall);
   }
+  snapshot.set_clock_stood_still(state.live.clock_stood_still);
+  snapshot.set_witness_cursor(state.live.witness_cursor);
   return snapshot;
 }
 
@@ -141,6 +143,8 @@ State FromSnapshot(const v1::CoreSnapshot& snapshot) {
   state.live.clock = absl::Nanoseconds(snapshot.clock_ns());
   state.live.last_tick = absl::Nanoseconds(snapshot.last_tick_ns());
   if (snapshot.has_last_wall()) state.live.last_wall = FromProto(snapshot.last_wall());
+  state.live.clock_stood_still = snapshot.clock_stood_still();
+  state.live.witness_cursor = snapshot.witness_cursor();
   return state;
 }
 

@@ -58,6 +58,8 @@ struct Volatile {
   absl::Duration clock;
   absl::Duration last_tick;
   absl::Time last_wall = absl::InfinitePast();
+  bool clock_stood_still = false;  // wall time was set back since the last tick
+  NodeId witness_cursor;           // witness sets were looked through up to this node
 };
 
 struct State {

@@ -10,6 +10,7 @@
 #include "coordinator/core/jobs/submit.h"
 #include "coordinator/core/nodes/hello.h"
 #include "coordinator/core/nodes/liveness.h"
+#include "coordinator/core/nodes/witnesses.h"
 #include "coordinator/core/queue/queue.h"
 #include "coordinator/core/requests.h"
 
@@ -40,8 +41,14 @@ void OnWorker(Draft& draft, const v1::CoreWorker& from) {
       return OnCheckpointFailed(draft, from.node(), message.checkpoint_failed());
     case v1::WorkerMessage::kGoodbye:
       return OnGoodbye(draft, from.node(), message.goodbye());
+    case v1::WorkerMessage::kRenewalAck:
+      return OnRenewalAck(draft, from.node(), message.renewal_ack().heartbeat_seq());
+    case v1::WorkerMessage::kWitnessSetAck:
+      return OnWitnessSetAck(draft, from.node(), message.witness_set_ack().number());
+    case v1::WorkerMessage::kRelayedHeartbeat:
+      return OnRelayedHeartbeat(draft, from.node(), message.relayed_heartbeat());
     default:
-      return;  // witnesses come with a later release
+      return;
   }
 }
 

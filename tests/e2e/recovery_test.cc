@@ -123,6 +123,17 @@ TEST(Recovery, CoordinatorRestartRepeatsNothing) {
   }
 }
 
+// The node holds one witness set, and somebody is in it.
+bool IsVouchedFor(const Cluster& cluster, const std::string& name) {
+  const json answer = cluster.CtlJson({"nodes", "-o", "json"});
+  for (const json& node : answer.value("nodes", json::array())) {
+    if (node["name"] != name && node["name"] != "nodes/" + name) continue;
+    const json sets = node.value("witness_sets", json::array());
+    return sets.size() == 1 && !sets[0].value("witnesses", json::array()).empty();
+  }
+  return false;
+}
+
 TEST(Recovery, KilledWorkerTakesItsRanksAndTheJobMovesOn) {
   Cluster cluster;
   cluster.StartWorker("a", 2);
@@ -130,6 +141,8 @@ TEST(Recovery, KilledWorkerTakesItsRanksAndTheJobMovesOn) {
                                                          cluster.path() / "checkpoints", 10));
   ASSERT_TRUE(cluster.WaitForStep(uid, 15, Seconds(60)));
   cluster.StartWorker("b", 2);
+  // As long as a was alone, nobody could say that it is a, and not the coordinator, that is away.
+  ASSERT_TRUE(Eventually([&] { return IsVouchedFor(cluster, "a"); }, Seconds(15)));
   cluster.worker("a").Signal(SIGKILL);
   const auto start = std::chrono::steady_clock::now();
   EXPECT_TRUE(Eventually([&] { return PidsWith("--job " + uid).empty(); }, Seconds(1 + kSlack)))

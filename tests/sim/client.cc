@@ -5,20 +5,21 @@
 namespace mega::sim {
 
 Client::Client(World& world, Coordinator& coordinator, Invariants& invariants, std::string name,
-               int64_t ranks)
-    : world_(world), coordinator_(coordinator), invariants_(invariants) {
+               int64_t ranks, int64_t steps)
+    : world_(world), coordinator_(coordinator), invariants_(invariants), is_steady_(steps > 0) {
   submit_.set_request_id("request-" + name);
   submit_.mutable_metadata()->set_name(name);
   v1::JobSpec& spec = *submit_.mutable_resolved_spec();
   spec.mutable_parallelism()->set_data_parallel_size(ranks);
-  spec.mutable_training()->set_steps(world_.rng.Between(3, 400));
+  spec.mutable_training()->set_steps(is_steady_ ? steps : world_.rng.Between(3, 400));
   spec.mutable_recovery()->set_no_progress_cycles(world_.rng.Between(3, 10));
   spec.mutable_checkpoint()->set_keep(world_.rng.Between(1, 3));
   *submit_.mutable_spec() = spec;
 }
 
 void Client::Start() {
-  world_.At(world_.rng.Between(absl::ZeroDuration(), absl::Seconds(90)), [this] { Submit(); });
+  const absl::Duration latest = absl::Seconds(is_steady_ ? 5 : 90);
+  world_.At(world_.rng.Between(absl::ZeroDuration(), latest), [this] { Submit(); });
 }
 
 // The uid is drawn anew by each call, as the shell does; only the request id makes it one job.
@@ -32,7 +33,7 @@ void Client::Submit() {
       invariants_.OnAcked(coordinator_.stored(), submit_.request_id(), reply.job().uid());
       if (!uid_.empty() || world_.rng.Chance(0.1)) return;  // the answer was lost on its way
       uid_ = reply.job().uid();
-      if (world_.rng.Chance(0.8)) {
+      if (is_steady_ || world_.rng.Chance(0.8)) {
         is_done_ = true;
         return;
       }

@@ -32,6 +32,7 @@ void Coordinator::Start() {
   state_.options = options_;
   v1::CoreEvent event;
   event.mutable_started();
+  invariants_.OnAfresh(options_.lease, options_.skew);
   Handle(std::move(event));
   Tick();
 }
@@ -61,6 +62,11 @@ void Coordinator::PauseFor(absl::Duration span) {
   if (!is_alive_) return;
   world_.Trace("coordinator pauses for {}", absl::FormatDuration(span));
   paused_until_ = std::max(paused_until_, world_.now() + span);
+}
+
+void Coordinator::StepWallClock(absl::Duration by) {
+  world_.Trace("the coordinator's wall clock is set by {}", absl::FormatDuration(by));
+  wall_offset_ += by;
 }
 
 void Coordinator::Heal() {
@@ -108,6 +114,12 @@ void Coordinator::Feed(v1::CoreEvent event) {
 void Coordinator::Handle(v1::CoreEvent event) {
   *event.mutable_now() = ToProto(kEpochOfWorld + world_.now() + wall_offset_);
   const int64_t life = life_;
+  if (event.has_tick()) {
+    if (world_.now() - last_tick_ > options_.heartbeat) {
+      invariants_.OnAfresh(options_.lease, options_.skew);
+    }
+    last_tick_ = world_.now();
+  }
   invariants_.BeforeStep(state_, event);
   core::Decision decision = core::Step(state_, event);
   if (world_.is_traced() && !event.has_tick() && !event.worker().message().has_heartbeat()) {
@@ -161,6 +173,7 @@ void Coordinator::CommitNext() {
 void Coordinator::Carry(const v1::Effect& effect) {
   if (effect.has_send()) {
     const auto session = sessions_.find({effect.send().node(), effect.send().session()});
+    if (session != sessions_.end()) invariants_.OnSent(stored_, effect.send());
     if (session != sessions_.end()) network_.SendDown(session->second, effect.send().message());
   } else if (effect.has_close_session()) {
     const auto session =

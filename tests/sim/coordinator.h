@@ -26,7 +26,7 @@ class Coordinator {
   void Crash();
   void CrashFor(absl::Duration span);
   void PauseFor(absl::Duration span);
-  void StepWallClock(absl::Duration by) { wall_offset_ += by; }
+  void StepWallClock(absl::Duration by);
   void Heal();
 
   bool is_alive() const { return is_alive_; }
@@ -67,6 +67,7 @@ class Coordinator {
   bool is_alive_ = false;
   int64_t life_ = 0;
   absl::Duration paused_until_;
+  absl::Duration last_tick_;
   absl::Duration wall_offset_;
   std::deque<v1::CoreEvent> held_;  // came during a pause
   std::deque<Batch> batches_;       // handed to the disk, in order

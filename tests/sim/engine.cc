@@ -18,7 +18,7 @@ void Machine::Run(const EnginePtr& engine, absl::Duration span, std::function<vo
 // The engine's own timer: it leaves at the end of the lease that its worker pushed last, so that a
 // stopped or dead worker cannot keep it alive.
 void Machine::WatchLease(const EnginePtr& engine) {
-  if (options_.lease.mutant_outlive_lease) return;
+  if (options_.lease.mutants.outlive_lease) return;
   const absl::Duration left = TrueTimeOf(engine->lease_end) - world_.now();
   if (left <= absl::ZeroDuration()) return End(engine, 1, 0, false);
   Run(engine, left, [this, engine] { WatchLease(engine); });

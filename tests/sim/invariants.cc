@@ -63,6 +63,13 @@ void Invariants::AfterStep(const core::State& state, const v1::CoreEvent& event,
   }
   if (decision.mutations.empty()) return;
   for (const v1::Mutation& mutation : decision.mutations) {
+    if (mutation.put_node().state() == v1::NODE_STATE_LOST && world_.now() < horizon_) {
+      world_.Fail("{} is lost though the coordinator has not watched it for a lease: {} and not {}",
+                  mutation.put_node().name(), absl::FormatDuration(world_.now()),
+                  absl::FormatDuration(horizon_));
+    }
+  }
+  for (const v1::Mutation& mutation : decision.mutations) {
     if (!mutation.has_put_job()) continue;
     CheckGang(mutation.put_job());
     CheckDeadRanks(mutation.put_job());
@@ -220,6 +227,45 @@ void Invariants::CheckIndex(const core::State& state) {
   }
   if (rebuilt.index != state.index) {
     world_.Fail("the index is not what the records say");
+  }
+}
+
+void Invariants::OnSent(const core::State& stored, const v1::SendToWorker& send) {
+  const v1::WitnessSet& set = send.message().lease().witnesses();
+  if (set.number() == 0) return;
+  const auto node = stored.durable.nodes.find(send.node());
+  const bool is_known = node != stored.durable.nodes.end() &&
+                        !node->second.witness_sets().empty() &&
+                        node->second.witness_sets().rbegin()->number() >= set.number();
+  if (!is_known) {
+    world_.Fail("witness set {} is sent to {} before it is durable", set.number(), send.node());
+  }
+}
+
+void Invariants::CheckWitnesses(const core::State& state) {
+  for (const auto& [id, node] : state.durable.nodes) {
+    if (node.state() != v1::NODE_STATE_READY) {
+      world_.Fail("all is well and {} is {}", id, v1::NodeState_Name(node.state()));
+      continue;
+    }
+    if (node.witness_sets_size() != 1) {
+      world_.Fail("{} may hold {} witness sets", id, node.witness_sets_size());
+      continue;
+    }
+    const v1::WitnessSet& set = node.witness_sets(0);
+    std::set<std::string> named;
+    for (const v1::Witness& witness : set.witnesses()) {
+      const auto other = state.durable.nodes.find(witness.node());
+      const bool is_there = other != state.durable.nodes.end() && witness.node() != id &&
+                            other->second.incarnation() == witness.incarnation();
+      if (!is_there)
+        world_.Fail("{} has left, or is itself, and is a witness of {}", witness.node(), id);
+      named.insert(witness.node());
+    }
+    const size_t wanted = std::min<size_t>(3, state.durable.nodes.size() - 1);
+    if (named.size() != wanted) {
+      world_.Fail("{} has {} witnesses, not {}", id, named.size(), wanted);
+    }
   }
 }
 

@@ -28,6 +28,15 @@ class Invariants {
                  const core::Decision& decision);
   void AfterCommit(const core::State& stored, const std::vector<v1::Mutation>& mutations);
 
+  // The coordinator has just started, or goes on after a pause.
+  void OnAfresh(absl::Duration lease, absl::Duration skew) {
+    horizon_ = world_.now() + lease + skew;
+  }
+  // A message leaves for a node.
+  void OnSent(const core::State& stored, const v1::SendToWorker& send);
+  // All is well again, for long enough that everybody has witnesses.
+  void CheckWitnesses(const core::State& state);
+
   // A rank has been started, or goes on after a pause.
   void OnRankLive(const Engine& engine);
   void OnPartWritten(const v1::CheckpointPart& part);
@@ -55,6 +64,7 @@ class Invariants {
   std::map<std::string, int64_t> newest_checkpoint_;                      // durable
   std::map<std::string, std::string> acked_;                              // request → uid
   std::set<std::tuple<std::string, int64_t, int64_t, int64_t>> written_;  // job, epoch, step, rank
+  absl::Duration horizon_;  // nobody is lost before it
   int64_t next_epoch_ = 0;
   int64_t revision_ = 0;
   bool is_stale_ = false;  // the message in hand

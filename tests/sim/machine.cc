@@ -41,7 +41,7 @@ std::vector<EnginePtr> Machine::LiveEngines() const {
 }
 
 void Machine::Boot() {
-  if (is_up_) return;
+  if (is_up_ || is_retired_) return;
   is_up_ = true;
   ++boot_;
   boot_time_ = world_.now();
@@ -61,6 +61,7 @@ void Machine::StartWorker() {
   for (auto& [key, engine] : std::exchange(engines_, {})) engine->is_alive = false;
   parts_.clear();
   lease_ = lease::State{.options = options_.lease};
+  relays_.clear();
   Lease(lease::Tick{});
   Connect();
 }
@@ -105,6 +106,11 @@ void Machine::Reboot(absl::Duration down_for) {
   is_up_ = false;
   machine_paused_until_ = absl::ZeroDuration();
   world_.After(down_for, [this] { Boot(); });
+}
+
+void Machine::Retire() {
+  is_retired_ = true;
+  Reboot(absl::ZeroDuration());
 }
 
 void Machine::PauseWorker(absl::Duration span) {
@@ -160,7 +166,7 @@ void Machine::Connect() {
   SayHello();
   // No answer: give up on this one, though it may still arrive, and try another.
   Work(absl::Seconds(5), [this, connection = connection_] {
-    if (connection != connection_ || lease_.newest_granted >= hello_seq_) return;
+    if (connection != connection_ || connection->is_answered) return;
     DropSession();
     Connect();
   });
@@ -172,14 +178,17 @@ void Machine::SayHello() {
   v1::Hello& hello = *message.mutable_hello();
   v1::Node& node = *hello.mutable_node();
   node.set_name(name());
-  node.set_boot_id(fmt::format("{}-boot-{}", name(), boot_));
+  node.set_boot_id(fmt::format("{}-boot-{}", address(), boot_));
   node.set_incarnation(incarnation_);
+  node.set_address(address());
+  node.set_state_folder_id(address());
+  (*node.mutable_labels())["rack"] = options_.rack;
+  hello.set_acked_witness_set(lease_.witnesses.number());
   for (int64_t i = 0; i < options_.devices; ++i) node.add_devices()->set_index(i);
   for (const auto& [key, engine] : engines_) *hello.add_running() = engine->ref;
   for (const auto& [key, exited] : exited_) *hello.add_exited() = exited;
   hello.set_last_command_seq(last_command_seq_);
   hello.set_heartbeat_seq(*decision.send);
-  hello_seq_ = *decision.send;
   Send(std::move(message));
   // What the last session may not have delivered, or the coordinator not have kept.
   for (const auto& [key, engine] : engines_) {
@@ -224,6 +233,17 @@ void Machine::Lease(const lease::Input& input) {
     message.mutable_heartbeat()->set_seq(*decision.send);
     Send(std::move(message));
   }
+  if (decision.ack_renewal) {
+    v1::WorkerMessage message;
+    message.mutable_renewal_ack()->set_heartbeat_seq(*decision.ack_renewal);
+    Send(std::move(message));
+  }
+  if (decision.ack_witnesses) {
+    v1::WorkerMessage message;
+    message.mutable_witness_set_ack()->set_number(*decision.ack_witnesses);
+    Send(std::move(message));
+  }
+  if (decision.ask_witnesses) AskWitnesses(*decision.ask_witnesses);
   ScheduleTick(decision.wake_at);
 }
 
@@ -238,9 +258,18 @@ void Machine::ScheduleTick(absl::Duration boottime) {
 
 void Machine::OnMessage(const ConnectionPtr& connection, const v1::CoordinatorMessage& message) {
   if (!has_worker_ || connection != connection_) return;
+  connection->is_answered = true;
   if (message.has_lease()) {
     Lease(lease::Granted{.heartbeat_seq = message.lease().heartbeat_seq(),
-                         .ttl = FromProto(message.lease().ttl())});
+                         .ttl = FromProto(message.lease().ttl()),
+                         .outage_grace = FromProto(message.lease().outage_grace()),
+                         .witnesses = message.lease().witnesses()});
+  } else if (message.has_relayed_lease()) {
+    const v1::RelayedLease& lease = message.relayed_lease();
+    const auto relay = relays_.find({lease.node(), lease.incarnation(), lease.heartbeat_seq()});
+    if (relay == relays_.end()) return;
+    network_.SendPeer(address(), relay->second, [lease](Machine& to) { to.OnRelayedLease(lease); });
+    relays_.erase(relay);
   } else if (message.has_command()) {
     OnCommand(message.command());
   } else if (message.has_reject()) {

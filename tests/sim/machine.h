@@ -37,6 +37,8 @@ class Machine {
  public:
   struct Options {
     std::string name;
+    std::string address;  // of this machine alone, and of its state folder
+    std::string rack;
     int64_t devices = 2;
     double clock_rate = 1;  // of CLOCK_BOOTTIME against true time
     lease::Options lease;
@@ -48,7 +50,9 @@ class Machine {
           Options options);
 
   const std::string& name() const { return options_.name; }
-  // The network holds what is sent from here, or to here, until then.
+  const std::string& address() const { return options_.address; }
+  const std::string& rack() const { return options_.rack; }
+  // The network holds what is sent from here to the coordinator, or back, until then.
   absl::Duration up_held_until, down_held_until;
 
   absl::Duration worker_paused_until() const { return worker_paused_until_; }
@@ -61,6 +65,7 @@ class Machine {
   void Reboot(absl::Duration down_for);
   void PauseWorker(absl::Duration span);   // SIGSTOP of the worker only
   void PauseMachine(absl::Duration span);  // everything stands still, the clock does not
+  void Retire();                           // power off, for good
   void KillEngine();                       // one of them, by chance
   void ResetConnection();
   void Heal();
@@ -68,6 +73,11 @@ class Machine {
   // From the network.
   void OnMessage(const ConnectionPtr& connection, const v1::CoordinatorMessage& message);
   void OnClosed(const ConnectionPtr& connection);
+  // From other machines.
+  void OnQuery(const std::string& from, int64_t round, int64_t asker_life);
+  void OnAnswer(int64_t worker_life, const lease::Answered& answer, const std::string& witness);
+  void OnRelayRequest(const std::string& from, v1::RelayedHeartbeat heartbeat);
+  void OnRelayedLease(const v1::RelayedLease& lease);
 
   bool IsFrozen() const;  // nothing on it executes now
   std::vector<EnginePtr> LiveEngines() const;
@@ -83,6 +93,7 @@ class Machine {
   void Connect();
   void SayHello();
   void Lease(const lease::Input& input);
+  void AskWitnesses(int64_t round);
   void ScheduleTick(absl::Duration boottime);
   void OnCommand(const v1::Command& command);
   void Accept(const v1::Command& command);
@@ -110,6 +121,7 @@ class Machine {
 
   // Machine.
   bool is_up_ = false;
+  bool is_retired_ = false;
   int64_t boot_ = 0;
   absl::Duration boot_time_;  // true time of the boot
   absl::Duration machine_paused_until_;
@@ -125,8 +137,8 @@ class Machine {
   int64_t worker_life_ = 0;
   absl::Duration worker_paused_until_;
   lease::State lease_;
-  int64_t hello_seq_ = 0;
   int64_t tick_ = 0;  // newest scheduled; earlier ones are void
+  std::map<std::tuple<std::string, int64_t, int64_t>, std::string> relays_;  // → who asked
   ConnectionPtr connection_;
   std::map<std::pair<RankKey, int64_t>, v1::CheckpointPart> parts_;  // kept until committed
 };

@@ -115,4 +115,30 @@ void Network::CloseByCoordinator(const ConnectionPtr& connection) {
   world_.After(heard, [connection] { connection->machine->OnClosed(connection); });
 }
 
+void Network::AddMachine(Machine& machine) { machines_[machine.address()] = &machine; }
+
+void Network::CutPeers(const std::string& from, const std::string& to, absl::Duration until) {
+  absl::Duration& cut = cut_until_[{from, to}];
+  cut = std::max(cut, until);
+}
+
+void Network::SendPeer(const std::string& from, const std::string& to,
+                       std::function<void(Machine&)> what) {
+  const auto machine = machines_.find(to);
+  if (machine == machines_.end()) return;
+  const int copies = world_.rng.Chance(options_.duplicate_chance) ? 2 : 1;
+  for (int i = 0; i < copies; ++i) {
+    if (world_.rng.Chance(options_.drop_chance)) continue;
+    world_.After(Delay(), [this, from, to, machine = machine->second, what] {
+      const auto cut = cut_until_.find({from, to});
+      if (cut == cut_until_.end() || cut->second <= world_.now()) what(*machine);
+    });
+  }
+}
+
+void Network::Heal() {
+  options_ = Options();
+  cut_until_.clear();
+}
+
 }  // namespace mega::sim

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "mega/v1/worker.pb.h"
@@ -19,8 +22,9 @@ struct Connection {
   Machine* machine = nullptr;
   bool worker_open = true;  // the worker still holds its end
   bool coordinator_open =
-      true;             // the coordinator still holds its end (also before it was accepted)
-  bool up_cut = false;  // what is in flight will not arrive
+      true;                  // the coordinator still holds its end (also before it was accepted)
+  bool is_answered = false;  // the worker has heard something on it
+  bool up_cut = false;       // what is in flight will not arrive
   bool down_cut = false;
   int64_t coordinator_life = 0;  // which life of the coordinator accepted it
   int64_t session = 0;           // number that the coordinator gave it, with its first message
@@ -37,6 +41,7 @@ class Network {
     double slow_chance = 0;  // a message that takes up to slow_max
     absl::Duration slow_max = absl::Seconds(8);
     double duplicate_chance = 0;
+    double drop_chance = 0;  // between workers; a stream to the coordinator repeats or breaks
   };
   Network(World& world, Options options) : world_(world), options_(options) {}
   void SetCoordinator(Coordinator* coordinator) { coordinator_ = coordinator; }
@@ -47,8 +52,14 @@ class Network {
   // The other end learns of it: soon, or (`silently`: power loss) from keepalive.
   void CloseByWorker(const ConnectionPtr& connection, bool silently);
   void CloseByCoordinator(const ConnectionPtr& connection);
-  // Nothing held up or slowed from now on.
-  void Heal() { options_ = Options(); }
+
+  // Between workers: single messages in any order, lost, late or twice.
+  void AddMachine(Machine& machine);
+  void SendPeer(const std::string& from, const std::string& to, std::function<void(Machine&)> what);
+  void CutPeers(const std::string& from, const std::string& to, absl::Duration until);
+
+  // Nothing held up, slowed or lost from now on.
+  void Heal();
 
  private:
   absl::Duration Delay();
@@ -61,6 +72,8 @@ class Network {
   Options options_;
   Coordinator* coordinator_ = nullptr;
   int64_t next_id_ = 1;
+  std::map<std::string, Machine*> machines_;                                 // by address
+  std::map<std::pair<std::string, std::string>, absl::Duration> cut_until_;  // from, to
 };
 
 }  // namespace mega::sim

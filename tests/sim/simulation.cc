@@ -1,10 +1,10 @@
 #include "tests/sim/simulation.h"
 
-#include <functional>
 #include <memory>
 
 #include "tests/sim/client.h"
 #include "tests/sim/coordinator.h"
+#include "tests/sim/faults.h"
 #include "tests/sim/machine.h"
 
 namespace mega::sim {
@@ -13,52 +13,50 @@ namespace {
 // Faults stop after this; then everything must come to an end within that.
 constexpr absl::Duration kFaultsMax = absl::Seconds(300);
 constexpr absl::Duration kHealedMax = absl::Seconds(1800);
+// By then everybody is back in session and has new witnesses.
+constexpr absl::Duration kSettled = absl::Seconds(30);
 
 class Simulation {
  public:
   explicit Simulation(const Options& options)
       : world_(options.seed, options.is_traced),
+        script_(options.script),
         network_(world_, NetworkOptions()),
         invariants_(world_),
-        coordinator_(world_, network_, invariants_, CoreOptions(options), CoordinatorFaults()) {
-    const int64_t machines = world_.rng.Between(1, 4);
-    int64_t devices = 0;
-    const bool workers_crash = Half();
-    for (int64_t i = 0; i < machines; ++i) {
-      Machine::Options machine;
-      machine.name = fmt::format("node{}", i);
-      machine.devices = world_.rng.Between(1, 3);
-      // 10 s of lease at most 0.5 s wrong; the skew is 1 s.
-      machine.clock_rate = 1 + (world_.rng.Unit() - 0.5) * 0.1;
-      machine.lease.mutant_outlive_lease = options.mutant_outlive_lease;
-      machine.crash_chance = workers_crash ? 0.01 : 0;
-      machine.permanent_exit_chance = 0.15;
-      devices += machine.devices;
-      machines_.push_back(std::make_unique<Machine>(world_, network_, coordinator_, invariants_,
-                                                    std::move(machine)));
-    }
-    const int64_t jobs = world_.rng.Between(1, 6);
-    for (int64_t i = 0; i < jobs; ++i) {
-      clients_.push_back(std::make_unique<Client>(world_, coordinator_, invariants_,
-                                                  fmt::format("job{}", i),
-                                                  world_.rng.Between(1, devices)));
+        coordinator_(world_, network_, invariants_, CoreOptions(options), CoordinatorFaults()),
+        faults_(world_, network_, coordinator_, machines_) {
+    if (script_ != nullptr) {
+      BuildScripted(options);
+    } else {
+      BuildByChance(options);
     }
   }
 
   Result Run() {
-    const absl::Duration faults_end = world_.rng.Between(absl::Seconds(20), kFaultsMax);
+    const absl::Duration faults_end =
+        script_ ? kFaultsMax : world_.rng.Between(absl::Seconds(20), kFaultsMax);
     coordinator_.Start();
     for (auto& machine : machines_) {
-      world_.At(world_.rng.Between(absl::ZeroDuration(), absl::Seconds(3)),
+      const bool is_twin = has_twin_ && machine == machines_.back();
+      world_.At(world_.rng.Between(absl::ZeroDuration(), absl::Seconds(is_twin ? 200 : 3)),
                 [&machine] { machine->Boot(); });
     }
     for (auto& client : clients_) client->Start();
-    PlanFaults(faults_end);
+    if (script_ != nullptr) {
+      script_->faults(world_, coordinator_, faults_, machines_);
+    } else {
+      faults_.Plan(faults_end);
+    }
     world_.RunUntil(faults_end);
     world_.Trace("------ no more faults");
+    if (script_ != nullptr) return Sum();
+    faults_.Stop();
     network_.Heal();
     coordinator_.Heal();
-    for (auto& machine : machines_) machine->Heal();
+    if (has_twin_) machines_.back()->Retire();
+    for (auto& machine : machines_) {
+      if (!has_twin_ || machine != machines_.back()) machine->Heal();
+    }
     invariants_.CheckIndex(coordinator_.state());
     world_.RunUntil(faults_end + kHealedMax, [this] { return IsOver(); });
     if (!world_.failure()) CheckEnd();
@@ -70,63 +68,84 @@ class Simulation {
 
   Network::Options NetworkOptions() {
     Network::Options options;
+    if (script_ != nullptr) return options;
     options.delay_max = Half() ? absl::Milliseconds(5) : absl::Milliseconds(500);
     options.slow_chance = Half() ? 0.02 : 0;
     options.duplicate_chance = Half() ? 0.03 : 0;
+    options.drop_chance = Half() ? 0.1 : 0;
     return options;
   }
 
-  static core::Options CoreOptions(const Options& options) {
+  // A lease and the grace are measured at most 0.8 s wrong; the skew is 1 s.
+  core::Options CoreOptions(const Options& options) {
     core::Options core;
+    core.outage_grace = absl::Seconds(world_.rng.Between(20, 60));
     core.mutants = options.mutants;
+    clock_error_ = 0.8 / absl::ToDoubleSeconds(core.lease + core.outage_grace);
     return core;
   }
 
-  Coordinator::Faults CoordinatorFaults() {
-    return {.slow_sync_chance = Half() ? 0.05 : 0, .crash_chance = Half() ? 0.003 : 0};
-  }
-
-  // Each kind is on or off for the whole run, and comes at random times if on.
-  void PlanFaults(absl::Duration end) {
-    const std::vector<std::function<void()>> kinds = {
-        [this] { coordinator_.CrashFor(Span(0.05, 20)); },
-        [this] { coordinator_.PauseFor(Span(0.2, 20)); },
-        [this] { coordinator_.StepWallClock(absl::Hours(world_.rng.Between(-1, 1))); },
-        [this] { Any().KillWorker(Span(0.1, 30)); },
-        [this] { Any().LeaveWorker(Span(0.5, 20)); },
-        [this] { Any().Reboot(Span(1, 60)); },
-        [this] { Any().PauseWorker(Span(0.5, 30)); },
-        [this] { Any().PauseMachine(Span(0.5, 60)); },
-        [this] { Any().KillEngine(); },
-        [this] { Any().KillEngine(); },
-        [this] { Any().ResetConnection(); },
-        [this] { Hold(Any(), true, false); },
-        [this] { Hold(Any(), false, true); },
-        [this] { Hold(Any(), true, true); },
-    };
-    for (const auto& kind : kinds) {
-      if (!world_.rng.Chance(0.4)) continue;
-      const int64_t count = world_.rng.Between(1, 10);
-      for (int64_t i = 0; i < count; ++i) {
-        ++faults_;
-        world_.At(world_.rng.Between(absl::Seconds(1), end), kind);
-      }
+  void BuildByChance(const Options& options) {
+    const int64_t machines = world_.rng.Between(1, 6);
+    const int64_t racks = world_.rng.Between(1, 3);
+    int64_t devices = 0;
+    const bool workers_crash = Half();
+    for (int64_t i = 0; i < machines; ++i) {
+      Machine::Options machine;
+      machine.name = machine.address = fmt::format("node{}", i);
+      machine.rack = fmt::format("rack{}", i % racks);
+      machine.devices = world_.rng.Between(1, 3);
+      machine.clock_rate = 1 + (world_.rng.Unit() - 0.5) * 2 * clock_error_;
+      machine.lease.mutants = options.lease_mutants;
+      machine.crash_chance = workers_crash ? 0.01 : 0;
+      machine.permanent_exit_chance = 0.15;
+      devices += machine.devices;
+      AddMachine(std::move(machine));
+    }
+    if (world_.rng.Chance(0.2)) AddTwin(options.lease_mutants);
+    const int64_t jobs = world_.rng.Between(1, 6);
+    for (int64_t i = 0; i < jobs; ++i) {
+      clients_.push_back(std::make_unique<Client>(world_, coordinator_, invariants_,
+                                                  fmt::format("job{}", i),
+                                                  world_.rng.Between(1, devices)));
     }
   }
 
-  // A partition, one way or both: nothing arrives, and then all of it at once.
-  void Hold(Machine& machine, bool up, bool down) {
-    const absl::Duration until = world_.now() + Span(0.5, 40);
-    world_.Trace("{}: held up for {} ({}{})", machine.name(),
-                 absl::FormatDuration(until - world_.now()), up ? "up " : "", down ? "down" : "");
-    if (up) machine.up_held_until = std::max(machine.up_held_until, until);
-    if (down) machine.down_held_until = std::max(machine.down_held_until, until);
+  void BuildScripted(const Options& options) {
+    for (int64_t i = 0; i < script_->machines; ++i) {
+      Machine::Options machine;
+      machine.name = machine.address = fmt::format("node{}", i);
+      machine.rack = fmt::format("rack{}", i);
+      machine.devices = 1;
+      machine.clock_rate = 1 + (world_.rng.Unit() - 0.5) * 2 * clock_error_;
+      machine.lease.mutants = options.lease_mutants;
+      AddMachine(std::move(machine));
+    }
+    clients_.push_back(std::make_unique<Client>(world_, coordinator_, invariants_, "job",
+                                                script_->ranks, /*steps=*/1'000'000));
   }
 
-  absl::Duration Span(double low_seconds, double high_seconds) {
-    return world_.rng.Between(absl::Seconds(low_seconds), absl::Seconds(high_seconds));
+  void AddMachine(Machine::Options options) {
+    machines_.push_back(
+        std::make_unique<Machine>(world_, network_, coordinator_, invariants_, std::move(options)));
+    network_.AddMachine(*machines_.back());
   }
-  Machine& Any() { return *machines_[world_.rng.Below(std::ssize(machines_))]; }
+
+  // Another machine that was given the name of the first by mistake; it comes and goes.
+  void AddTwin(const lease::Options::Mutants& mutants) {
+    Machine::Options twin;
+    twin.name = machines_.front()->name();
+    twin.address = twin.name + "-twin";
+    twin.rack = "rack9";
+    twin.lease.mutants = mutants;
+    AddMachine(std::move(twin));
+    has_twin_ = true;
+  }
+
+  Coordinator::Faults CoordinatorFaults() {
+    if (script_ != nullptr) return {};
+    return {.slow_sync_chance = Half() ? 0.05 : 0, .crash_chance = Half() ? 0.003 : 0};
+  }
 
   bool IsOver() const {
     for (const auto& client : clients_) {
@@ -142,6 +161,8 @@ class Simulation {
       if (!coordinator_.state().index.device_owner.empty()) {
         world_.Fail("all jobs have ended, and devices are still in use");
       }
+      world_.RunUntil(world_.now() + kSettled);
+      if (!has_twin_) invariants_.CheckWitnesses(coordinator_.state());
       return;
     }
     for (const core::JobUid& uid : coordinator_.state().index.unfinished) {
@@ -158,7 +179,7 @@ class Simulation {
                   .trace = world_.trace(),
                   .events = world_.events(),
                   .virtual_seconds = absl::ToDoubleSeconds(world_.now()),
-                  .faults = faults_};
+                  .faults = faults_.planned()};
     for (const auto& [uid, job] : coordinator_.stored().durable.jobs) {
       ++result.jobs;
       result.succeeded += job.phase() == v1::JOB_PHASE_SUCCEEDED;
@@ -167,17 +188,23 @@ class Simulation {
       result.attempts += job.attempts_size();
       result.checkpoints += job.checkpoints_size();
       result.restarts += job.restarts();
+      const auto live = coordinator_.state().live.jobs.find(uid);
+      if (live != coordinator_.state().live.jobs.end())
+        result.steps += live->second.newest().step();
     }
     return result;
   }
 
   World world_;
+  const Script* const script_;
+  double clock_error_ = 0;
+  bool has_twin_ = false;
   Network network_;
   Invariants invariants_;
   Coordinator coordinator_;
   std::vector<std::unique_ptr<Machine>> machines_;
+  Faults faults_;
   std::vector<std::unique_ptr<Client>> clients_;
-  int64_t faults_ = 0;
 };
 
 }  // namespace

@@ -14,6 +14,8 @@
 namespace mega::daemon {
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address);
+// To another worker: dialled by gRPC itself, at least once a second while calls come.
+std::shared_ptr<grpc::Channel> MakePeerChannel(const std::string& address);
 
 // 0.2 s, doubling to 5 s, each time spread over half to all of it: a fleet that lost its
 // coordinator must not return as one.

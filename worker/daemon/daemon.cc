@@ -1,6 +1,5 @@
 #include "worker/daemon/daemon.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -24,8 +23,6 @@ constexpr absl::Duration kStuckRetry = absl::Seconds(10);
 constexpr absl::Duration kSampleInterval = absl::Seconds(1);
 constexpr absl::Duration kProbeInterval = absl::Seconds(5);
 constexpr absl::Duration kPersistRetry = absl::Seconds(1);
-constexpr absl::Duration kSkew = absl::Seconds(1);
-constexpr absl::Duration kUsualLease = absl::Seconds(10);
 
 }  // namespace
 
@@ -75,6 +72,8 @@ absl::Status Daemon::TakeOverState(const EngineVersion& engine) {
   MEGA_ASSIGN_OR_RETURN(const int64_t incarnation,
                         NextIncarnation(record.incarnation(), clock_.WallNow()));
   node_.set_incarnation(incarnation);
+  if (record.state_folder_id().empty()) record.set_state_folder_id(DrawStateFolderId());
+  node_.set_state_folder_id(record.state_folder_id());
   for (const v1::Device& device : devices_) *node_.add_devices() = device;
   for (const auto& [key, value] : options_.labels) (*node_.mutable_labels())[key] = value;
   node_.set_version(kVersion);
@@ -99,6 +98,8 @@ void Daemon::BuildParts(const ListenAddress& listen) {
       [this](const RankKey& key, ProcessExit exit, bool by_worker) {
         loop_.Post([this, key, exit, by_worker] { ranks_->OnProcessExit(key, exit, by_worker); });
       });
+  witness_client_ = std::make_unique<WitnessClient>(
+      node_, [this](lease::Input input) { session_->Feed(std::move(input)); });
   session_ =
       std::make_unique<Session>(options_.coordinator, options_.lease, clock_, SessionCallbacks());
   ranks_ = std::make_unique<Ranks>(
@@ -123,26 +124,14 @@ void Daemon::BuildParts(const ListenAddress& listen) {
 }
 
 absl::Status Daemon::ServeWitness(const ListenAddress& listen) {
-  witness_ = std::make_unique<WitnessService>(options_.node, [this] {
-    const absl::Duration ttl =
-        session_->ttl() > absl::ZeroDuration() ? session_->ttl() : kUsualLease;
-    return clock_.BootNow() - session_->last_renewal() >= ttl / 2 + kSkew;
-  });
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(1 << 20);
-  // Without this option two processes could share a port, and each would get half of the calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  witness_ = std::make_unique<WitnessService>(
+      node_, WitnessService::Callbacks{.no_session = [this] { return session_->HasNoSession(); },
+                                       .relay =
+                                           [this](v1::RelayedHeartbeat heartbeat) {
+                                             return session_->Relay(std::move(heartbeat));
+                                           }});
   int port = 0;
-  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(witness_.get());
-  server_ = builder.BuildAndStart();
-  if (!server_ || port == 0) {
-    return Unavailable(
-        "--listen {}: cannot listen there; is the port taken? Port 0 takes a free one",
-        options_.listen);
-  }
+  MEGA_ASSIGN_OR_RETURN(server_, Serve(*witness_, options_.listen, &port));
   node_.set_address(AdvertisedAddress(listen.host, port));
   return absl::OkStatus();
 }
@@ -156,6 +145,7 @@ Daemon::~Daemon() {
   // After these, nothing is posted that would still run.
   loop_.Stop();
   chores_.Stop();
+  if (witness_client_) witness_client_->Stop();  // it speaks to the session, and is spoken to
   session_.reset();
   supervisor_.reset();
   trainer_.reset();
@@ -208,6 +198,11 @@ Session::Callbacks Daemon::SessionCallbacks() {
           .up = [this] { reports_->Wake(); },
           .push_lease_end = [this](int64_t ns) { trainer_->PushLeaseEnd(ns); },
           .kill_ranks = [this] { supervisor_->KillAll(); },
+          .ask_witnesses =
+              [this](int64_t round, const v1::WitnessSet& witnesses) {
+                witness_client_->Ask(round, witnesses);
+              },
+          .relayed = [this](const v1::RelayedLease& lease) { witness_->Relayed(lease); },
           .heard = [this](absl::Duration sent) { ledger_->Heard(sent); },
           .fatal =
               [this](absl::Status why) {

@@ -29,6 +29,7 @@
 #include "worker/daemon/state_dir.h"
 #include "worker/daemon/supervisor.h"
 #include "worker/daemon/trainer_service.h"
+#include "worker/daemon/witness_client.h"
 #include "worker/daemon/witness_service.h"
 
 namespace mega::daemon {
@@ -111,6 +112,7 @@ class Daemon {
   std::unique_ptr<LogCapture> capture_;
   std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<TrainerService> trainer_;
+  std::unique_ptr<WitnessClient> witness_client_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<WitnessService> witness_;
   std::unique_ptr<Ranks> ranks_;  // the loop's

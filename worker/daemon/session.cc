@@ -19,6 +19,7 @@ constexpr absl::Duration kLongestWait = absl::Milliseconds(200);
 // has made durable what it was told by then, but a slow disk of its shows no such haste.
 constexpr absl::Duration kHeardAfter = absl::Seconds(3);
 constexpr size_t kReceipts = 64;
+constexpr size_t kMostInputs = 256;
 
 }  // namespace
 
@@ -26,7 +27,8 @@ Session::Session(std::string coordinator, lease::Options options, const Clock& c
                  Callbacks callbacks)
     : coordinator_(std::move(coordinator)), clock_(clock), callbacks_(std::move(callbacks)) {
   lease_.options = options;
-  renewed_ns_ = absl::ToInt64Nanoseconds(clock_.BootNow());
+  lease_.heard = clock_.BootNow();
+  no_session_from_ns_ = absl::ToInt64Nanoseconds(lease::NoSessionFrom(lease_));
 }
 
 void Session::Start() {
@@ -66,6 +68,26 @@ void Session::Goodbye(const std::string& reason, absl::Duration wait) {
   }
 }
 
+void Session::Feed(lease::Input input) {
+  MutexLock lock(mu_);
+  if (inputs_.size() >= kMostInputs) return;
+  inputs_.push_back(std::move(input));
+  changed_.NotifyAll();
+}
+
+bool Session::Relay(v1::RelayedHeartbeat heartbeat) {
+  v1::WorkerMessage message;
+  *message.mutable_relayed_heartbeat() = std::move(heartbeat);
+  MutexLock lock(mu_);
+  if (sending_ == nullptr || !connected_.load()) return false;
+  sending_->SendSoon(std::move(message));
+  return true;
+}
+
+bool Session::HasNoSession() const {
+  return absl::ToInt64Nanoseconds(clock_.BootNow()) >= no_session_from_ns_.load();
+}
+
 bool Session::MayRun() const {
   return absl::ToInt64Nanoseconds(clock_.BootNow()) < lease_end_ns_.load();
 }
@@ -83,6 +105,7 @@ void Session::Dial(absl::Duration now) {
   MutexLock lock(mu_);
   std::vector<v1::WorkerMessage> words = callbacks_.introduce();
   words.front().mutable_hello()->set_heartbeat_seq(*decision.send);
+  words.front().mutable_hello()->set_acked_witness_set(lease_.witnesses.number());
   stream_ = std::make_unique<SessionStream>(
       coordinator_, words.front(),
       SessionStream::Callbacks{.message =
@@ -116,15 +139,11 @@ void Session::HangUp(const absl::Status& why, bool leaving, absl::Duration now) 
 }
 
 void Session::TakeLease(const v1::Lease& lease, absl::Duration now) {
-  const absl::Duration ttl = mega::FromProto(lease.ttl());
-  const lease::Decision decision =
-      lease::Step(lease_, lease::Granted{lease.heartbeat_seq(), ttl}, now);
-  if (decision.push_lease_end) {
-    renewed_ns_ = absl::ToInt64Nanoseconds(lease_.renewed);
-    ttl_ns_ = absl::ToInt64Nanoseconds(lease_.ttl);
-    lease_end_ns_ = absl::ToInt64Nanoseconds(lease_.end);
-  }
-  Obey(decision, now);
+  const lease::Granted granted = {.heartbeat_seq = lease.heartbeat_seq(),
+                                  .ttl = mega::FromProto(lease.ttl()),
+                                  .outage_grace = mega::FromProto(lease.outage_grace()),
+                                  .witnesses = lease.witnesses()};
+  Obey(lease::Step(lease_, granted, now), now);
   if (!connected_.exchange(true)) {
     log::Info("in session with the coordinator",
               {{"coordinator", coordinator_}, {"session", lease.session()}});
@@ -155,7 +174,10 @@ void Session::Hear(v1::CoordinatorMessage message, absl::Duration now) {
       if (message.reject().fatal()) callbacks_.fatal(absl::FailedPreconditionError(reason));
       break;
     }
-    case v1::CoordinatorMessage::kRelayedRenewal:  // witnesses come with the control-plane release
+    case v1::CoordinatorMessage::kRelayedLease:
+      callbacks_.relayed(message.relayed_lease());
+      break;
+    case v1::CoordinatorMessage::kRelayedRenewal:
     case v1::CoordinatorMessage::KIND_NOT_SET:
       break;
   }
@@ -163,10 +185,28 @@ void Session::Hear(v1::CoordinatorMessage message, absl::Duration now) {
 
 void Session::Obey(const lease::Decision& decision, absl::Duration now) {
   wake_at_ = decision.wake_at;
+  lease_end_ns_ = absl::ToInt64Nanoseconds(lease_.end);
+  no_session_from_ns_ = absl::ToInt64Nanoseconds(lease::NoSessionFrom(lease_));
   if (decision.kill_ranks) callbacks_.kill_ranks();
   if (decision.push_lease_end) {
     callbacks_.push_lease_end(absl::ToInt64Nanoseconds(lease_.end));
   }
+  if (decision.send && stream_) {
+    if (stream_->Idle()) receipts_.emplace_back(*decision.send, now);
+    if (receipts_.size() > kReceipts) receipts_.pop_front();
+    stream_->SendHeartbeat(*decision.send);
+  }
+  if (decision.ack_renewal && stream_) {
+    v1::WorkerMessage message;
+    message.mutable_renewal_ack()->set_heartbeat_seq(*decision.ack_renewal);
+    stream_->SendSoon(std::move(message));
+  }
+  if (decision.ack_witnesses && stream_) {
+    v1::WorkerMessage message;
+    message.mutable_witness_set_ack()->set_number(*decision.ack_witnesses);
+    stream_->SendSoon(std::move(message));
+  }
+  if (decision.ask_witnesses) callbacks_.ask_witnesses(*decision.ask_witnesses, lease_.witnesses);
 }
 
 void Session::Run(std::stop_token stop) {
@@ -176,6 +216,7 @@ void Session::Run(std::stop_token stop) {
   dial_at_ = clock_.BootNow();
   while (!stop.stop_requested()) {
     std::deque<v1::CoordinatorMessage> messages;
+    std::deque<lease::Input> inputs;
     std::optional<absl::Status> ended;
     bool redial = false;
     bool leaving = false;
@@ -184,10 +225,11 @@ void Session::Run(std::stop_token stop) {
       const absl::Duration until = stream_ || leaving_ ? wake_at_ : std::min(wake_at_, dial_at_);
       const absl::Duration wait =
           std::clamp(until - clock_.BootNow(), absl::ZeroDuration(), kLongestWait);
-      if (inbox_.empty() && !ended_ && !redial_ && wait > absl::ZeroDuration()) {
+      if (inbox_.empty() && inputs_.empty() && !ended_ && !redial_ && wait > absl::ZeroDuration()) {
         changed_.WaitFor(mu_, absl::ToChronoNanoseconds(wait));
       }
       messages.swap(inbox_);
+      inputs.swap(inputs_);
       ended.swap(ended_);
       std::swap(redial, redial_);
       leaving = leaving_;
@@ -195,13 +237,8 @@ void Session::Run(std::stop_token stop) {
     }
     const absl::Duration now = clock_.BootNow();
     for (v1::CoordinatorMessage& message : messages) Hear(std::move(message), now);
-    const lease::Decision decision = lease::Step(lease_, lease::Tick{}, now);
-    Obey(decision, now);
-    if (decision.send && stream_) {
-      if (stream_->Idle()) receipts_.emplace_back(*decision.send, now);
-      if (receipts_.size() > kReceipts) receipts_.pop_front();
-      stream_->SendHeartbeat(*decision.send);
-    }
+    for (const lease::Input& input : inputs) Obey(lease::Step(lease_, input, now), now);
+    Obey(lease::Step(lease_, lease::Tick{}, now), now);
     if (ended) {
       stream_.reset();
       changed_.NotifyAll();  // for Goodbye

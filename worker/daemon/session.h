@@ -31,6 +31,9 @@ class Session {
     std::function<void()> up;  // the first lease of a session came
     std::function<void(int64_t boottime_ns)> push_lease_end;
     std::function<void()> kill_ranks;  // no lease; said again and again while so
+    // Half a lease without renewal: what they answer comes back by Feed.
+    std::function<void(int64_t round, const v1::WitnessSet& witnesses)> ask_witnesses;
+    std::function<void(const v1::RelayedLease&)> relayed;  // answers a Relay
     // What was sent before `sent` (boot time, in this session) has been heard.
     std::function<void(absl::Duration sent)> heard;
     std::function<void(absl::Status)> fatal;  // the coordinator will never take this worker
@@ -48,13 +51,16 @@ class Session {
   // Says goodbye and waits for the coordinator to have it, no longer than `wait`.
   void Goodbye(const std::string& reason, absl::Duration wait);
 
+  // What witnesses answered.
+  void Feed(lease::Input input);
+  // Carries the heartbeat of another worker. False when there is no session to carry it.
+  bool Relay(v1::RelayedHeartbeat heartbeat);
+
   // From any thread.
   bool MayRun() const;                     // ranks, now
   absl::Duration lease_remaining() const;  // 0: none
   bool connected() const { return connected_.load(); }
-  // Boot time of the newest renewal's heartbeat, or of the start of this object.
-  absl::Duration last_renewal() const { return absl::Nanoseconds(renewed_ns_.load()); }
-  absl::Duration ttl() const { return absl::Nanoseconds(ttl_ns_.load()); }
+  bool HasNoSession() const;  // as a witness says it
 
  private:
   void Run(std::stop_token stop);
@@ -81,14 +87,14 @@ class Session {
   CondVar changed_;
   SessionStream* sending_ MEGA_GUARDED_BY(mu_) = nullptr;  // stream_, for other threads
   std::deque<v1::CoordinatorMessage> inbox_ MEGA_GUARDED_BY(mu_);
+  std::deque<lease::Input> inputs_ MEGA_GUARDED_BY(mu_);
   std::optional<absl::Status> ended_ MEGA_GUARDED_BY(mu_);
   bool redial_ MEGA_GUARDED_BY(mu_) = false;
   bool leaving_ MEGA_GUARDED_BY(mu_) = false;  // no further session
 
   std::atomic<bool> connected_{false};
   std::atomic<int64_t> lease_end_ns_{0};
-  std::atomic<int64_t> renewed_ns_{0};
-  std::atomic<int64_t> ttl_ns_{0};
+  std::atomic<int64_t> no_session_from_ns_{0};
   std::jthread thread_;
 };
 

@@ -48,6 +48,14 @@ void SessionStream::SendHeartbeat(int64_t seq) {
   WriteNext();
 }
 
+void SessionStream::SendSoon(v1::WorkerMessage message) {
+  MutexLock lock(mu_);
+  if (broken_ || closing_ || waiting_.size() >= kMaxWaiting) return;
+  const bool beat_waits = !waiting_.empty() && waiting_.front().has_heartbeat();
+  waiting_.insert(waiting_.begin() + (beat_waits ? 1 : 0), std::move(message));
+  WriteNext();
+}
+
 bool SessionStream::Idle() const {
   MutexLock lock(mu_);
   return broken_ || (!writing_ && waiting_.empty());

@@ -30,6 +30,8 @@ class SessionStream : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   bool Send(v1::WorkerMessage message);
   // Before everything that waits; one that was not yet sent is replaced.
   void SendHeartbeat(int64_t seq);
+  // Before everything that waits but a heartbeat.
+  void SendSoon(v1::WorkerMessage message);
   // Everything given to Send has left.
   bool Idle() const;
   // No more will be sent; ends the call once the queue has left.

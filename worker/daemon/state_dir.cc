@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <random>
 #include <system_error>
 
 #include "base/atomic_file.h"
@@ -36,6 +37,11 @@ bool IsPlainName(const std::string& name) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                   c == '-' || c == '_';
          });
+}
+
+std::string DrawStateFolderId() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
 absl::StatusOr<int64_t> NextIncarnation(int64_t last, absl::Time now) {

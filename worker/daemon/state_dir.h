@@ -38,6 +38,9 @@ class StateDir {
 // `last` where the clock was set back. DATA_LOSS when there is none above it.
 absl::StatusOr<int64_t> NextIncarnation(int64_t last, absl::Time now);
 
+// A name for a new state folder that no other has.
+std::string DrawStateFolderId();
+
 // Letters, digits, '-', '_', at most 128: safe as a name in a folder.
 bool IsPlainName(const std::string& name);
 

@@ -1,14 +1,65 @@
 #include "worker/daemon/witness_service.h"
 
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace mega::daemon {
+namespace {
+
+constexpr size_t kMostWaiting = 1024;
+
+}  // namespace
+
+// One relay under way. It ends when the coordinator answers or the asker gives up.
+class WitnessService::Waiting : public grpc::ServerUnaryReactor {
+ public:
+  Waiting(WitnessService& service, v1::RelayHeartbeatResponse& response)
+      : service_(service), response_(response) {}
+  void Answer(const v1::RelayedLease* lease) {
+    if (lease != nullptr && lease->has_lease()) {
+      response_.set_renewed(true);
+      *response_.mutable_lease() = lease->lease();
+    }
+    Finish(grpc::Status::OK);
+  }
+  void OnCancel() override {
+    if (service_.Take(this)) Finish(grpc::Status::CANCELLED);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  WitnessService& service_;
+  v1::RelayHeartbeatResponse& response_;
+};
+
+WitnessService::Waiting* WitnessService::Take(const Key& key) {
+  MutexLock lock(mu_);
+  const auto found = waiting_.find(key);
+  if (found == waiting_.end()) return nullptr;
+  Waiting* waiting = found->second;
+  waiting_.erase(found);
+  return waiting;
+}
+
+bool WitnessService::Take(const Waiting* waiting) {
+  MutexLock lock(mu_);
+  return std::erase_if(waiting_, [&](const auto& entry) { return entry.second == waiting; }) != 0;
+}
+
+void WitnessService::Relayed(const v1::RelayedLease& lease) {
+  Waiting* waiting = Take(Key{lease.node(), lease.incarnation(), lease.heartbeat_seq()});
+  if (waiting != nullptr) waiting->Answer(&lease);
+}
 
 grpc::ServerUnaryReactor* WitnessService::QueryWitness(grpc::CallbackServerContext* context,
                                                        const v1::QueryWitnessRequest* request,
                                                        v1::QueryWitnessResponse* response) {
   response->set_node(node_);
-  response->set_no_session(no_session_());
+  response->set_incarnation(incarnation_);
+  response->set_no_session(callbacks_.no_session());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;
@@ -17,10 +68,42 @@ grpc::ServerUnaryReactor* WitnessService::QueryWitness(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* WitnessService::RelayHeartbeat(grpc::CallbackServerContext* context,
                                                          const v1::RelayHeartbeatRequest* request,
                                                          v1::RelayHeartbeatResponse* response) {
-  response->set_renewed(false);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+  const Key key{request->node(), request->incarnation(), request->heartbeat_seq()};
+  auto* waiting = new Waiting(*this, *response);  // deletes itself when it is done
+  bool is_waiting = false;
+  {
+    MutexLock lock(mu_);
+    if (waiting_.size() < kMostWaiting) is_waiting = waiting_.emplace(key, waiting).second;
+  }
+  if (!is_waiting) {  // asked twice, or by very many
+    waiting->Answer(nullptr);
+    return waiting;
+  }
+  v1::RelayedHeartbeat heartbeat;
+  heartbeat.set_node(request->node());
+  heartbeat.set_incarnation(request->incarnation());
+  heartbeat.set_heartbeat_seq(request->heartbeat_seq());
+  // Whoever takes it out finishes it; it may be gone already, so it is compared and not touched.
+  if (!callbacks_.relay(std::move(heartbeat)) && Take(waiting)) waiting->Answer(nullptr);
+  return waiting;
+}
+
+absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(WitnessService& service,
+                                                    const std::string& listen, int* port) {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(1 << 20);
+  // Without this option two processes could share a port, and each would get half of the calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), port);
+  builder.RegisterService(&service);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (!server || *port == 0) {
+    return Unavailable(
+        "--listen {}: cannot listen there; is the port taken? Port 0 takes a free one", listen);
+  }
+  return server;
 }
 
 }  // namespace mega::daemon

@@ -1,18 +1,34 @@
-// What other workers may ask of this one. Relaying comes with the control-plane release: until then
-// no heartbeat is renewed this way.
+// What other workers may ask of this one when they cannot reach the coordinator: has it a session,
+// and will it carry a heartbeat there and the answer back.
 #pragma once
 
-#include <functional>
+#include <grpcpp/server.h>
 
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "base/mutex.h"
+#include "base/status.h"
 #include "mega/v1/worker.grpc.pb.h"
 
 namespace mega::daemon {
 
 class WitnessService : public v1::WitnessService::CallbackService {
  public:
-  // `no_session`: no renewal for half a lease + skew; it must not block.
-  WitnessService(std::string node, std::function<bool()> no_session)
-      : node_(std::move(node)), no_session_(std::move(no_session)) {}
+  // Called from gRPC's threads; they must not block.
+  struct Callbacks {
+    std::function<bool()> no_session;  // no renewal for half a lease + skew
+    // Sends it to the coordinator; the answer comes by Relayed. False: there is no session.
+    std::function<bool(v1::RelayedHeartbeat)> relay;
+  };
+  WitnessService(const v1::Node& self, Callbacks callbacks)
+      : node_(self.name()), incarnation_(self.incarnation()), callbacks_(std::move(callbacks)) {}
+
+  // The coordinator has answered one of those that were sent.
+  void Relayed(const v1::RelayedLease& lease);
 
   grpc::ServerUnaryReactor* QueryWitness(grpc::CallbackServerContext* context,
                                          const v1::QueryWitnessRequest* request,
@@ -22,8 +38,20 @@ class WitnessService : public v1::WitnessService::CallbackService {
                                            v1::RelayHeartbeatResponse* response) override;
 
  private:
+  class Waiting;
+  using Key = std::tuple<std::string, int64_t, int64_t>;  // node, incarnation, heartbeat
+  Waiting* Take(const Key& key);                          // whoever takes it finishes it
+  bool Take(const Waiting* waiting);
+
   const std::string node_;
-  const std::function<bool()> no_session_;
+  const int64_t incarnation_;
+  const Callbacks callbacks_;
+  Mutex mu_;
+  std::map<Key, Waiting*> waiting_ MEGA_GUARDED_BY(mu_);
 };
+
+// Until the server is destroyed, on `listen` (--listen); port 0 takes a free one.
+absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(WitnessService& service,
+                                                    const std::string& listen, int* port);
 
 }  // namespace mega::daemon

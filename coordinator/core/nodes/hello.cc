@@ -10,6 +10,7 @@
 #include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/nodes/cordon.h"
 #include "coordinator/core/nodes/liveness.h"
+#include "coordinator/core/nodes/witnesses.h"
 #include "fmt/core.h"
 
 namespace mega::core {
@@ -58,27 +59,41 @@ Judgement JudgeShape(const NodeId& id, const v1::Hello& hello) {
   return {};
 }
 
+// Has this worker taken over from the known one, so that what it does not name has ended? It has if
+// it locked the same state folder: on the same boot it has killed what that one left; after a
+// reboot nothing runs. The machine's name or a newer process alone prove nothing. Workers of
+// release 0.1 name no folder; the same boot has to do for them.
+bool IsSuccessor(const v1::Node& known, const v1::Node& node) {
+  if (!known.state_folder_id().empty()) return known.state_folder_id() == node.state_folder_id();
+  return known.boot_id() == node.boot_id();
+}
+
 // A hello may come late, from a connection or a process that has been replaced since: its claims
 // are old, and believing "nothing runs here" would start ranks twice.
 Judgement JudgeAge(const Draft& draft, const v1::Node& known, const v1::NodeLive& live,
                    const v1::Hello& hello) {
   const v1::Node& node = hello.node();
-  const bool is_lost = known.state() == v1::NODE_STATE_LOST;  // then nothing of it can be running
+  // Nothing of the worker before can be running: its node was given away, or it said goodbye.
+  const bool is_over =
+      known.state() == v1::NODE_STATE_LOST || known.state() == v1::NODE_STATE_DRAINING;
   if (node.boot_id() == known.boot_id() && node.incarnation() == known.incarnation()) {
     const bool is_late = hello.heartbeat_seq() <= live.newest_heartbeat_seq() ||
                          hello.last_command_seq() < known.acked_command_seq();
     return {is_late ? Verdict::kLate : Verdict::kAccept, ""};
   }
-  if (node.incarnation() < known.incarnation() && !is_lost) {
+  if (node.incarnation() < known.incarnation() && !is_over) {
     return {Verdict::kRefuse,
             fmt::format("a newer worker of node '{}' (incarnation {}) has taken its place",
                         node.name(), known.incarnation())};
   }
-  if (node.boot_id() != known.boot_id() && live.session() != 0 && !live.suspect()) {
-    return {Verdict::kRefuse,
-            fmt::format("another machine named '{}' is in session; give one of them another --node "
-                        "name",
-                        node.name())};
+  if (!is_over && !IsSuccessor(known, node) && !draft.options().mutants.any_hello_is_proof) {
+    return {
+        Verdict::kRefuse,
+        fmt::format("node '{}' is the name of a worker with another state folder, {}, whose "
+                    "ranks may be running until it is lost; give one of the two another --node "
+                    "name, or this one the state folder of that",
+                    node.name(),
+                    live.session() != 0 && !live.suspect() ? "in session" : "not heard of now")};
   }
   return {};
 }
@@ -137,7 +152,7 @@ void StopUnwanted(Draft& draft, const NodeId& id, const v1::Hello& hello) {
   std::map<std::tuple<JobUid, int64_t, int64_t>, v1::Command> stops;
   for (const v1::RankRef& ref : hello.running()) {
     if (IsWanted(draft, id, ref)) continue;
-    *draft.LiveNode(id).add_unwanted() = ref;
+    if (!draft.options().mutants.forget_unwanted) *draft.LiveNode(id).add_unwanted() = ref;
     v1::StopRanks& stop = *stops[{ref.job_uid(), ref.attempt(), ref.epoch()}].mutable_stop_ranks();
     stop.set_job_uid(ref.job_uid());
     stop.set_attempt(ref.attempt());
@@ -155,11 +170,34 @@ void Register(Draft& draft, const NodeId& id, const v1::Hello& hello) {
   node.set_state(v1::NODE_STATE_READY);
   node.set_devices_in_use(0);
   node.clear_last_heartbeat();
+  // Sets are of one incarnation: a new one holds none.
+  node.clear_witness_sets();
+  if (known != nullptr && known->incarnation() == node.incarnation()) {
+    *node.mutable_witness_sets() = known->witness_sets();
+  }
+  const bool is_successor = known != nullptr && IsSuccessor(*known, node);
+  node.set_first_incarnation(is_successor ? known->first_incarnation() : node.incarnation());
   *node.mutable_register_time() = known ? known->register_time() : draft.wall();
   node.set_acked_command_seq(hello.last_command_seq());
   node.set_last_command_seq(
       std::max(known ? known->last_command_seq() : 0, hello.last_command_seq()));
   draft.AddNode(std::move(node));
+}
+
+// No session yet: commands made meanwhile are kept, and sent in order at the end. What it is as a
+// witness goes on over the sessions of one incarnation, and starts clean with a new one.
+void BeginAnew(Draft& draft, const v1::Node* known, const v1::Hello& hello, v1::NodeLive& live) {
+  const v1::NodeLive before = std::exchange(live, v1::NodeLive());
+  live.set_renewed_ns(before.renewed_ns());
+  if (known == nullptr || known->incarnation() != hello.node().incarnation()) {
+    live.set_incarnation_ns(absl::ToInt64Nanoseconds(draft.clock()));
+    return;
+  }
+  *live.mutable_renewals() = before.renewals();
+  live.set_acks(before.acks());
+  live.set_acked_ns(before.acked_ns());
+  live.set_in_session_since_ns(before.in_session_since_ns());
+  live.set_incarnation_ns(before.incarnation_ns());
 }
 
 void ResendCommands(Draft& draft, const NodeId& id, int64_t session, int64_t last_command_seq) {
@@ -205,7 +243,7 @@ void OnHello(Draft& draft, const NodeId& id, int64_t session, const v1::Hello& h
   const bool is_same_boot = known != nullptr && known->boot_id() == hello.node().boot_id();
   v1::NodeLive& live = draft.LiveNode(id);
   if (live.session() != 0) draft.CloseSession(id, live.session());
-  live.Clear();  // no session yet: commands made below are kept, and sent in order at the end
+  BeginAnew(draft, known, hello, live);
   Register(draft, id, hello);
 
   // A machine that was rebooted runs nothing of what it ran before.
@@ -227,6 +265,7 @@ void OnHello(Draft& draft, const NodeId& id, int64_t session, const v1::Hello& h
   live.set_newest_session(session);
   live.clear_quiet_until_ns();
   ResendCommands(draft, id, session, hello.last_command_seq());
+  OnWitnessSetAck(draft, id, hello.acked_witness_set());
   Renew(draft, id, hello.heartbeat_seq());
   draft.ClusterChanged();
 }

@@ -5,9 +5,9 @@
 
 namespace mega::core {
 
-// A hello proves which ranks run on the node: those it names. Everything else that was placed there
-// is dead (its device is free at once), or was never started. Ranks that run there without being
-// wanted are told to stop. Pending commands are sent again, in order.
+// A hello of the same state folder proves which ranks run on the node: those it names. Everything
+// else that was placed there is dead (its device is free at once), or was never started. Ranks that
+// run there without being wanted are told to stop. Pending commands are sent again, in order.
 void OnHello(Draft& draft, const NodeId& id, int64_t session, const v1::Hello& hello);
 
 }  // namespace mega::core

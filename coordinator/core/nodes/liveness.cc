@@ -8,14 +8,41 @@
 #include "base/clock.h"
 #include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/jobs/yield.h"
+#include "coordinator/core/nodes/witnesses.h"
 #include "coordinator/core/retention.h"
 #include "fmt/core.h"
 
 namespace mega::core {
 namespace {
 
-absl::Duration Horizon(const Options& options) {
-  return options.mutants.give_lease_early ? options.suspect : options.lease + options.skew;
+// From the last renewal sent to the certain end of what runs by it alone. Workers may still hold
+// the lease of a coordinator that gave longer ones.
+absl::Duration LeaseHorizon(const Draft& draft) {
+  const Options& options = draft.options();
+  if (options.mutants.give_lease_early) return options.suspect;
+  const absl::Duration skew = options.mutants.no_skew ? absl::ZeroDuration() : options.skew;
+  return std::max(options.lease, absl::Nanoseconds(draft.meta().lease_ns())) + skew;
+}
+
+// Added when a majority of witnesses may have told it to run on.
+absl::Duration OutageHorizon(const Draft& draft) {
+  const absl::Duration grace =
+      std::max(draft.options().outage_grace, absl::Nanoseconds(draft.meta().outage_grace_ns()));
+  return draft.options().mutants.grace_cut_short ? grace / 2 : grace;
+}
+
+// Nothing that may run on the node is left, or could have outlived the lease. (Witnesses answer
+// about times past, so it counts since when a majority has been in session, not only that it is.)
+bool IsOver(const Draft& draft, const NodeId& id, const v1::Node& node, absl::Duration renewed) {
+  const absl::Duration lease = LeaseHorizon(draft);
+  if (draft.clock() < renewed + lease) return false;
+  if (draft.options().mutants.ignore_witnesses) return true;
+  if (draft.clock() >= renewed + lease + OutageHorizon(draft)) return true;
+  const bool runs_nothing = !draft.state().index.device_owner.contains(id) ||
+                            node.state() == v1::NODE_STATE_DRAINING;  // it has said goodbye
+  if (runs_nothing) return true;
+  const auto since = InSessionSince(draft, node);
+  return since && draft.clock() >= *since + lease;
 }
 
 std::set<JobUid> JobsOn(const State& state, const NodeId& node) {
@@ -26,7 +53,7 @@ std::set<JobUid> JobsOn(const State& state, const NodeId& node) {
   return jobs;
 }
 
-// Its lease and the skew are over since it was last renewed: whatever ran there has ended.
+// Whatever ran there has ended.
 void LoseNode(Draft& draft, const NodeId& id) {
   v1::NodeLive& live = draft.LiveNode(id);
   // What it still has to say was said in a lease that is over; it must come back with a hello.
@@ -49,14 +76,15 @@ void LoseNode(Draft& draft, const NodeId& id) {
 void CheckNode(Draft& draft, const NodeId& id, const v1::Node& node, absl::Duration last_tick) {
   if (node.state() == v1::NODE_STATE_LOST) return;
   v1::NodeLive& live = draft.LiveNode(id);
-  const absl::Duration silent = draft.clock() - absl::Nanoseconds(live.renewed_ns());
+  const absl::Duration renewed = absl::Nanoseconds(live.renewed_ns());
+  const absl::Duration silent = draft.clock() - renewed;
   const absl::Duration quiet_until = absl::Nanoseconds(live.quiet_until_ns());
   if (quiet_until > last_tick && quiet_until <= draft.clock()) draft.ClusterChanged();
   if (silent >= draft.options().suspect && !live.suspect()) {
     live.set_suspect(true);
     draft.ClusterChanged();
   }
-  if (silent >= Horizon(draft.options())) LoseNode(draft, id);
+  if (IsOver(draft, id, node, renewed)) LoseNode(draft, id);
 }
 
 // A rank that was told to end and has not: say it again, and say that it hangs.
@@ -74,10 +102,30 @@ void CheckStopping(Draft& draft, const v1::Job& job) {
 // Horizons count afresh: while we were away or paused, heartbeats may have gone unanswered that
 // were sent in time.
 void CountAfresh(Draft& draft) {
+  if (draft.options().mutants.pause_not_counted) return;
   const int64_t now = absl::ToInt64Nanoseconds(draft.clock());
   for (auto& [id, node] : draft.live().nodes) {
     node.set_renewed_ns(std::max(node.renewed_ns(), now));
+    // Time went by that our clock has not seen: acks may lie further apart than they seem to.
+    if (draft.live().clock_stood_still) node.set_acks(false);
   }
+}
+
+// Longer leases of an earlier coordinator count until no worker can hold one.
+void ForgetLongerLeases(Draft& draft) {
+  const v1::Meta& meta = draft.meta();
+  const int64_t lease_ns = absl::ToInt64Nanoseconds(draft.options().lease);
+  const int64_t grace_ns = absl::ToInt64Nanoseconds(draft.options().outage_grace);
+  if (meta.lease_ns() <= lease_ns && meta.outage_grace_ns() <= grace_ns) return;
+  if (draft.clock() < absl::Nanoseconds(meta.lease_ns())) return;
+  for (const auto& [id, node] : draft.state().durable.nodes) {
+    const v1::NodeLive& live = draft.LiveNode(id);
+    const bool is_renewed =
+        live.acks() || (live.newest_session() != 0 && node.witness_sets().empty());
+    if (node.state() == v1::NODE_STATE_READY && !is_renewed) return;
+  }
+  draft.EditMeta().set_lease_ns(lease_ns);
+  draft.EditMeta().set_outage_grace_ns(grace_ns);
 }
 
 }  // namespace
@@ -88,12 +136,14 @@ void OnStarted(Draft& draft, const v1::CoreStarted& started) {
   v1::Meta& meta = draft.EditMeta();
   meta.set_coordinator_epoch(std::max(meta.coordinator_epoch() + 1, started.coordinator_epoch()));
   meta.set_next_epoch(std::max<int64_t>(meta.next_epoch(), 1));
-  // Workers may still hold leases of a coordinator that gave longer ones.
-  const int64_t lease_ns = absl::ToInt64Nanoseconds(draft.options().lease);
-  const int64_t longer_ns = std::max<int64_t>(0, meta.lease_ns() - lease_ns);
-  meta.set_lease_ns(std::max(meta.lease_ns(), lease_ns));
+  meta.set_lease_ns(std::max(meta.lease_ns(), absl::ToInt64Nanoseconds(draft.options().lease)));
+  meta.set_outage_grace_ns(
+      std::max(meta.outage_grace_ns(), absl::ToInt64Nanoseconds(draft.options().outage_grace)));
   for (const auto& [id, node] : draft.state().durable.nodes) {
-    draft.LiveNode(id).set_renewed_ns(longer_ns);
+    v1::NodeLive& live = draft.LiveNode(id);  // renewed now: the clock starts at 0
+    if (draft.options().mutants.start_not_counted) {
+      live.set_renewed_ns(-absl::ToInt64Nanoseconds(2 * draft.options().lease));
+    }
   }
   draft.ClusterChanged();
 }
@@ -101,12 +151,13 @@ void OnStarted(Draft& draft, const v1::CoreStarted& started) {
 void OnTick(Draft& draft) {
   Volatile& live = draft.live();
   const absl::Duration last_tick = std::exchange(live.last_tick, live.clock);
-  if (live.clock - last_tick > draft.options().heartbeat) CountAfresh(draft);
-  if (draft.meta().lease_ns() > absl::ToInt64Nanoseconds(draft.options().lease) &&
-      live.clock >= absl::Nanoseconds(draft.meta().lease_ns())) {
-    draft.EditMeta().set_lease_ns(absl::ToInt64Nanoseconds(draft.options().lease));
+  if (live.clock - last_tick > draft.options().heartbeat || live.clock_stood_still) {
+    CountAfresh(draft);
   }
+  live.clock_stood_still = false;
+  ForgetLongerLeases(draft);
   for (const auto& [id, node] : draft.state().durable.nodes) CheckNode(draft, id, node, last_tick);
+  AssignWitnesses(draft);
   for (const JobUid& uid : draft.state().index.ending) {
     const v1::Job& job = *draft.FindJob(uid);
     if (IsSaving(*job.attempts().rbegin())) {
@@ -118,9 +169,17 @@ void OnTick(Draft& draft) {
   Forget(draft, last_tick);
 }
 
+void FillLease(const Draft& draft, int64_t seq, int64_t session, v1::Lease* lease) {
+  lease->set_heartbeat_seq(seq);
+  *lease->mutable_ttl() = ToProto(draft.options().lease);
+  lease->set_session(session);
+  *lease->mutable_outage_grace() = ToProto(draft.options().outage_grace);
+}
+
 void Renew(Draft& draft, const NodeId& node, int64_t seq) {
   v1::NodeLive& live = draft.LiveNode(node);
   live.set_renewed_ns(absl::ToInt64Nanoseconds(draft.clock()));
+  const bool is_new = seq > live.newest_heartbeat_seq();  // else a copy; it proves nothing new
   live.set_newest_heartbeat_seq(std::max(live.newest_heartbeat_seq(), seq));
   *live.mutable_last_heartbeat() = draft.wall();
   if (live.suspect()) {
@@ -128,12 +187,10 @@ void Renew(Draft& draft, const NodeId& node, int64_t seq) {
     draft.ClusterChanged();
   }
   v1::CoordinatorMessage message;
-  v1::Lease& lease = *message.mutable_lease();
-  lease.set_heartbeat_seq(seq);
-  *lease.mutable_ttl() = ToProto(draft.options().lease);
-  lease.set_session(live.session());
-  *lease.mutable_outage_grace() = ToProto(draft.options().outage_grace);
+  FillLease(draft, seq, live.session(), message.mutable_lease());
   draft.Send(node, live.session(), std::move(message), /*immediate=*/true);
+  if (is_new) NoteRenewal(draft, node, seq);
+  SendWitnesses(draft, node);
 }
 
 void OnHeartbeat(Draft& draft, const NodeId& node, const v1::Heartbeat& heartbeat) {

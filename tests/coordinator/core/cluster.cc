@@ -16,8 +16,9 @@ Cluster::Cluster() {
 Cluster::~Cluster() {
   v1::CoreSnapshot believed = ToSnapshot(state), stored = ToSnapshot(shadow_);
   for (v1::CoreSnapshot* snapshot : {&believed, &stored}) {
-    for (const char* live : {"options", "node_live", "job_live", "parts", "cluster_revision",
-                             "clock_ns", "last_tick_ns", "last_wall"}) {
+    for (const char* live :
+         {"options", "node_live", "job_live", "parts", "cluster_revision", "clock_ns",
+          "last_tick_ns", "last_wall", "witness_cursor", "clock_stood_still"}) {
       snapshot->GetReflection()->ClearField(snapshot,
                                             snapshot->GetDescriptor()->FindFieldByName(live));
     }
@@ -57,8 +58,26 @@ Decision Cluster::Feed(v1::CoreEvent event) {
       sessions_.erase(effect.close_session().node());
     }
   }
+  if (takes_part) AckLeases(decision);
   while (!plans_itself && !asked.empty()) AnswerPlan(asked.back());
   return decision;
+}
+
+void Cluster::AckLeases(const Decision& decision) {
+  for (const v1::Effect& effect : decision.effects) {
+    const NodeId& node = effect.send().node();
+    if (!effect.send().message().has_lease() || mute.contains(node)) continue;
+    const v1::Lease& lease = effect.send().message().lease();
+    v1::WorkerMessage ack;
+    if (lease.has_witnesses()) {
+      held[node] = lease.witnesses();
+      ack.mutable_witness_set_ack()->set_number(lease.witnesses().number());
+    } else {
+      ack.mutable_renewal_ack()->set_heartbeat_seq(lease.heartbeat_seq());
+    }
+    Say(node, std::move(ack));
+  }
+  effects = decision.effects;
 }
 
 void Cluster::Restart() {
@@ -94,6 +113,12 @@ int64_t Cluster::Hello(const NodeId& node, HelloFields fields) {
   v1::Hello& hello = *message.mutable_hello();
   hello.mutable_node()->set_name(node);
   hello.mutable_node()->set_boot_id(fields.boot_id);
+  if (!fields.state_folder.empty()) {
+    hello.mutable_node()->set_state_folder_id(fields.state_folder + " of " + node);
+  }
+  hello.mutable_node()->set_address("address of " + node);
+  if (!fields.rack.empty()) (*hello.mutable_node()->mutable_labels())["rack"] = fields.rack;
+  hello.set_acked_witness_set(fields.acked_witness_set);
   hello.mutable_node()->set_incarnation(fields.incarnation);
   for (int64_t i = 0; i < fields.devices; ++i) hello.mutable_node()->add_devices()->set_index(i);
   for (const v1::RankRef& ref : fields.running) *hello.add_running() = ref;

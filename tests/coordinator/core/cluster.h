@@ -16,6 +16,9 @@ struct HelloFields {
   int64_t devices = 2;
   int64_t incarnation = 1;
   std::string boot_id = "boot-1";
+  std::string state_folder = "folder";  // drawn by the worker; "" in release 0.1
+  int64_t acked_witness_set = 0;
+  std::string rack;
   std::vector<v1::RankRef> running;
   std::vector<v1::RankExited> exited;
   int64_t last_command_seq = -1;  // -1: all that was sent so far
@@ -65,9 +68,15 @@ class Cluster {
   int64_t Count(const NodeId& node, v1::Command::KindCase kind) const;
 
   std::set<NodeId> silent;  // do not heartbeat
+  // Workers know of witnesses: they ack renewals and sets, but for those in `mute`.
+  bool takes_part = false;
+  std::set<NodeId> mute;
+  std::map<NodeId, v1::WitnessSet> held;  // newest set that the node has been sent
 
  private:
   absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);
+  void AckLeases(const Decision& decision);
+
   State shadow_;
   std::map<NodeId, int64_t> sessions_;
   std::map<NodeId, int64_t> seqs_;

@@ -222,6 +222,7 @@ TEST(Hello, ALateOneFromAReplacedConnectionOrProcessIsNotBelieved) {
     message.mutable_hello()->mutable_node()->set_name("b");
     message.mutable_hello()->mutable_node()->set_boot_id("boot-1");
     message.mutable_hello()->mutable_node()->set_incarnation(incarnation);
+    message.mutable_hello()->mutable_node()->set_state_folder_id("folder of b");
     message.mutable_hello()->mutable_node()->add_devices();
     message.mutable_hello()->set_last_command_seq(99);
     message.mutable_hello()->set_heartbeat_seq(heartbeat_seq);
@@ -239,9 +240,37 @@ TEST(Hello, ALateOneFromAReplacedConnectionOrProcessIsNotBelieved) {
 TEST(Hello, ASecondMachineOfTheSameNameIsRefused) {
   Cluster cluster;
   cluster.Hello("a");
-  cluster.Hello("a", {.incarnation = 2, .boot_id = "other machine"});
+  cluster.Hello("a", {.incarnation = 2, .boot_id = "other", .state_folder = "other folder"});
   EXPECT_EQ(cluster.state.durable.nodes.at("a").boot_id(), "boot-1");
   EXPECT_TRUE(cluster.effects[0].send().message().has_reject());
+}
+
+TEST(Hello, OfAnotherStateFolderProvesNothingUntilTheNodeIsLost) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  cluster.silent = {"b"};
+  cluster.CloseSession("b");
+  cluster.Run(absl::Seconds(8));
+  for (const char* boot : {"boot-1", "boot-2"}) {
+    cluster.Hello("b", {.devices = 1, .incarnation = 2, .boot_id = boot, .state_folder = "new"});
+    EXPECT_TRUE(cluster.effects[0].send().message().has_reject());
+    EXPECT_FALSE(cluster.attempt(uid).ranks(1).lost());
+  }
+  cluster.Run(absl::Seconds(4));
+  EXPECT_TRUE(cluster.attempt(uid).ranks(1).lost());
+  cluster.Hello("b", {.devices = 1, .incarnation = 2, .state_folder = "new"});
+  EXPECT_EQ(cluster.state.durable.nodes.at("b").state(), v1::NODE_STATE_READY);
+}
+
+TEST(Hello, AWorkerOfAnOlderReleaseIsItsOwnSuccessorOnTheSameBootOnly) {
+  Cluster cluster;
+  cluster.Hello("a", {.state_folder = ""});
+  cluster.Hello("a", {.incarnation = 2, .boot_id = "boot-2", .state_folder = ""});
+  EXPECT_TRUE(cluster.effects[0].send().message().has_reject());
+  cluster.Hello("a", {.incarnation = 2, .state_folder = ""});
+  EXPECT_EQ(cluster.state.durable.nodes.at("a").incarnation(), 2);
+  cluster.Hello("a", {.incarnation = 3});  // upgraded
+  EXPECT_EQ(cluster.state.durable.nodes.at("a").incarnation(), 3);
 }
 
 TEST(Hello, AnImpossibleOneIsRefusedForEver) {

@@ -91,15 +91,6 @@ TEST(Lease, AnAbsurdGrantIsBounded) {
   EXPECT_FALSE(MayRun(state, At(103.5)));
 }
 
-TEST(Lease, WitnessesAreAskedOncePerHeartbeatFromHalfOn) {
-  State state = Leased();
-  Step(state, SessionDown{}, At(101));
-  EXPECT_FALSE(Step(state, Tick{}, At(104.9)).ask_witnesses);
-  EXPECT_TRUE(Step(state, Tick{}, At(106)).ask_witnesses);
-  EXPECT_FALSE(Step(state, Tick{}, At(106.5)).ask_witnesses);
-  EXPECT_TRUE(Step(state, Tick{}, At(107)).ask_witnesses);
-}
-
 TEST(Lease, UnansweredHeartbeatsAreBounded) {
   State state = Leased();
   for (int i = 0; i < 1000; ++i) Step(state, Tick{}, state.heartbeat_due);

@@ -1,0 +1,104 @@
+// Each clause of the rules has a deliberate bug that breaks it. A seed under which each is caught
+// is listed here; when the simulator changes, the search after it finds another.
+//   sim_test --mutants      only these
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/sim/simulation.h"
+
+namespace mega::sim {
+namespace {
+
+constexpr uint64_t kSeeds = 2000;  // before a mutant counts as not caught
+
+struct Mutant {
+  std::string name;
+  std::string clause;
+  uint64_t seed;  // under which it is caught
+  core::Options::Mutants core = {};
+  lease::Options::Mutants lease = {};
+};
+
+std::vector<Mutant> AllMutants() {
+  return {
+      {"skip_fence", "an attempt ends when its last rank has", 1, {.skip_fence = true}},
+      {"accept_stale_epoch", "a stale epoch changes nothing", 1, {.accept_stale_epoch = true}},
+      {"give_lease_early", "ranks are given away after a lease", 1, {.give_lease_early = true}},
+      {"no_skew", "and the skew", 1, {.no_skew = true}},
+      {"ignore_witnesses", "later, without a majority in session", 1, {.ignore_witnesses = true}},
+      {"grace_cut_short", "then after the outage grace", 1, {.grace_cut_short = true}},
+      {"one_witness_is_enough",
+       "one in session is no majority",
+       1,
+       {.one_witness_is_enough = true}},
+      {"newest_set_only", "of every set since the last acked", 1, {.newest_set_only = true}},
+      {"empty_set_is_majority", "an empty set is none", 1, {.empty_set_is_majority = true}},
+      {"set_before_durable", "a set is durable before it is sent", 1, {.set_before_durable = true}},
+      {"renewals_need_no_ack", "in session while it acks", 1, {.renewals_need_no_ack = true}},
+      {"gaps_forgiven", "with never half a lease between", 1, {.gaps_forgiven = true}},
+      {"start_not_counted", "afresh from the start", 1, {.start_not_counted = true}},
+      {"pause_not_counted", "and from a pause of the loop", 1, {.pause_not_counted = true}},
+      {"any_hello_is_proof",
+       "only its own successor's hello proves",
+       1,
+       {.any_hello_is_proof = true}},
+      {"forget_unwanted",
+       "devices are free when none of their ranks runs",
+       1,
+       {.forget_unwanted = true}},
+      {"relay_revives", "what was given away is not renewed", 1, {.relay_revives = true}},
+      {"outlive_lease", "ranks end with the lease", 1, {}, {.outlive_lease = true}},
+      {"lease_from_answer", "which runs from the sending", 1, {}, {.lease_from_answer = true}},
+      {"run_on_without_majority",
+       "a majority must say so",
+       1,
+       {},
+       {.run_on_without_majority = true}},
+      {"run_on_from_answer", "for one lease from the asking", 1, {}, {.run_on_from_answer = true}},
+      {"no_outage_grace", "at most the grace past the lease", 1, {}, {.no_outage_grace = true}},
+      {"revive", "otherwise they are dead by its end", 1, {}, {.revive = true}},
+      {"keep_old_set", "the set that was acked is asked", 1, {}, {.keep_old_set = true}},
+      {"old_answers_count",
+       "answers are for the set that was asked",
+       1,
+       {},
+       {.old_answers_count = true}},
+      {"any_process_answers",
+       "by the process that was named",
+       1,
+       {},
+       {.any_process_answers = true}},
+      {"eager_witness", "no renewal for half a lease + skew", 1, {}, {.eager_witness = true}},
+      {"newborn_witness", "counted from its own start", 1, {}, {.newborn_witness = true}},
+  };
+}
+
+std::optional<std::string> Failure(const Mutant& mutant, uint64_t seed) {
+  return Simulate({.seed = seed, .mutants = mutant.core, .lease_mutants = mutant.lease}).failure;
+}
+
+class MutantTest : public ::testing::TestWithParam<Mutant> {};
+
+TEST_P(MutantTest, IsCaught) {
+  const Mutant& mutant = GetParam();
+  if (const auto failure = Failure(mutant, mutant.seed)) {
+    std::cout << mutant.clause << ": seed " << mutant.seed << ": " << *failure << "\n";
+    return;
+  }
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    if (const auto failure = Failure(mutant, seed)) {
+      std::cout << mutant.clause << ": no longer seed " << mutant.seed << " but " << seed << ": "
+                << *failure << "\n";
+      return;
+    }
+  }
+  FAIL() << "'" << mutant.clause << "' is broken and " << kSeeds << " seeds did not notice";
+}
+
+INSTANTIATE_TEST_SUITE_P(Clause, MutantTest, ::testing::ValuesIn(AllMutants()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace mega::sim
