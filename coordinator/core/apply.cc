@@ -5,17 +5,6 @@
 namespace mega::core {
 namespace {
 
-// Place in the queue of a job without a live attempt: recovering before new, then by age.
-std::tuple<int, absl::Time, JobUid> QueueKey(const v1::Job& job) {
-  const int rank = job.phase() == v1::JOB_PHASE_RECOVERING ? 0 : 1;
-  return {rank, FromProto(job.create_time()), job.uid()};
-}
-
-bool IsQueued(const v1::Job& job) {
-  return !IsTerminal(job.phase()) && job.phase() != v1::JOB_PHASE_PAUSED &&
-         LiveAttempt(job) == nullptr;
-}
-
 void Unindex(Index& index, const v1::Job& job) {
   if (const v1::Attempt* attempt = LiveAttempt(job)) {
     for (const v1::RankState& rank : attempt->ranks()) {
@@ -26,9 +15,16 @@ void Unindex(Index& index, const v1::Job& job) {
       if (node->second.empty()) index.device_owner.erase(node);
     }
   }
-  index.queue.erase(QueueKey(job));
+  if (!IsTerminal(job.phase())) {
+    const auto use = index.namespace_use.find(job.metadata().namespace_());
+    --use->second.jobs;
+    if (const v1::Attempt* attempt = LiveAttempt(job)) use->second.devices -= attempt->ranks_size();
+    if (use->second == NamespaceUse()) index.namespace_use.erase(use);
+  }
+  index.queue.erase(KeyInQueue(job));
   index.unfinished.erase(job.uid());
   index.ending.erase(job.uid());
+  index.timed.erase(job.uid());
   if (IsTerminal(job.phase())) index.ended.erase({FromProto(job.end_time()), job.uid()});
   const auto name = index.names.find({job.metadata().namespace_(), job.metadata().name()});
   if (name != index.names.end() && name->second == job.uid()) index.names.erase(name);
@@ -40,6 +36,7 @@ void Reindex(Index& index, const v1::Job& job) {
     for (const v1::RankState& rank : attempt->ranks()) {
       index.device_owner[rank.node()][rank.device()] = job.uid();
     }
+    if (job.resolved_spec().scheduling().has_time_limit()) index.timed.insert(job.uid());
     if (attempt->yields() || attempt->state() == v1::ATTEMPT_STATE_STOPPING) {
       index.ending.insert(job.uid());
     }
@@ -49,8 +46,11 @@ void Reindex(Index& index, const v1::Job& job) {
     return;
   }
   index.unfinished.insert(job.uid());
+  NamespaceUse& use = index.namespace_use[job.metadata().namespace_()];
+  ++use.jobs;
+  if (const v1::Attempt* attempt = LiveAttempt(job)) use.devices += attempt->ranks_size();
   index.names[{job.metadata().namespace_(), job.metadata().name()}] = job.uid();
-  if (IsQueued(job)) index.queue.insert(QueueKey(job));
+  if (IsQueued(job)) index.queue.insert(KeyInQueue(job));
 }
 
 void PutJob(State& state, const v1::Job& job) {

@@ -206,6 +206,11 @@ void Draft::Flush() {
   }
   for (auto& [uid, job] : std::exchange(jobs_, {})) {
     job.set_etag(std::to_string(meta_.revision()));
+    if (!IsQueued(job)) {
+      job.clear_queue_time();
+    } else if (!job.has_queue_time()) {
+      *job.mutable_queue_time() = wall();
+    }
     v1::Mutation mutation;
     *mutation.mutable_put_job() = std::move(job);
     Mutate(std::move(mutation));

@@ -30,6 +30,13 @@ struct Options {
     bool give_lease_early = false;    // a node's ranks count as dead once it is merely suspect
     bool accept_stale_epoch = false;  // messages of earlier attempts are believed
 
+    // The queue (queue/).
+    bool ignore_priority = false;  // first come, first served
+    bool partial_gang = false;     // one rank fewer is enough
+    bool ignore_quota = false;     // a namespace holds what it can get
+    bool preempt_equals = false;   // jobs of the same priority yield, too
+    bool unfit_blocks = false;     // others wait for a job that no waiting helps
+
     // One for each clause of the lease and witness rule (nodes/).
     bool no_skew = false;                // horizons end without the skew
     bool ignore_witnesses = false;       // lease + skew is the end, whoever was in session

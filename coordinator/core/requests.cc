@@ -4,6 +4,7 @@
 #include "coordinator/core/jobs/pause.h"
 #include "coordinator/core/jobs/restart.h"
 #include "coordinator/core/nodes/cordon.h"
+#include "coordinator/core/queue/quota.h"
 #include "coordinator/core/recovery/resize.h"
 
 namespace mega::core {
@@ -24,6 +25,10 @@ void OnRequest(Draft& draft, const v1::CoreRequest& request) {
       return UncordonNode(draft, request);
     case v1::CoreRequest::kDrainNode:
       return DrainNode(draft, request);
+    case v1::CoreRequest::kUpdateNamespace:
+      return UpdateNamespace(draft, request);
+    case v1::CoreRequest::kDeleteNamespace:
+      return DeleteNamespace(draft, request);
     default:
       return draft.ReplyError(request.call(), static_cast<int>(absl::StatusCode::kUnimplemented),
                               "NOT_IMPLEMENTED", "this coordinator cannot do that yet");

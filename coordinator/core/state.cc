@@ -19,6 +19,16 @@ const v1::Attempt* LiveAttempt(const v1::Job& job) {
   return newest.state() == v1::ATTEMPT_STATE_ENDED ? nullptr : &newest;
 }
 
+bool IsQueued(const v1::Job& job) {
+  return !IsTerminal(job.phase()) && job.phase() != v1::JOB_PHASE_PAUSED &&
+         LiveAttempt(job) == nullptr;
+}
+
+QueueKey KeyInQueue(const v1::Job& job) {
+  return {-job.resolved_spec().scheduling().priority(),
+          job.phase() == v1::JOB_PHASE_RECOVERING ? 0 : 1, FromProto(job.create_time()), job.uid()};
+}
+
 v1::Job JobView(const State& state, const JobUid& uid) {
   v1::Job job = state.durable.jobs.at(uid);
   const auto live = state.live.jobs.find(uid);

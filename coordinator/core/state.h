@@ -34,6 +34,17 @@ struct Durable {
   std::map<std::string, v1::Namespace> namespaces;  // those with limits; others may be used too
 };
 
+// What the unfinished jobs of a namespace hold together.
+struct NamespaceUse {
+  int64_t devices = 0;  // of attempts not ended
+  int64_t jobs = 0;
+  friend bool operator==(const NamespaceUse&, const NamespaceUse&) = default;
+};
+
+// Place in the queue: highest priority first (negated), then recovering jobs before new ones, then
+// by submission.
+using QueueKey = std::tuple<int64_t, int, absl::Time, JobUid>;
+
 // Follows from Durable; kept by Apply, never stored.
 struct Index {
   std::map<NodeId, std::map<int64_t, JobUid>> device_owner;  // devices of attempts not ended
@@ -42,9 +53,10 @@ struct Index {
   std::map<std::string, JobUid> request_ids;
   std::set<JobUid> unfinished;
   std::set<JobUid> ending;  // their live attempt saves before it yields, or is stopping
+  std::set<JobUid> timed;   // have a time limit and a live attempt
   std::set<std::pair<absl::Time, JobUid>> ended;  // terminal jobs, by their end
-  // Who is next: recovering jobs first, then by submission. Jobs without a live attempt only.
-  std::set<std::tuple<int, absl::Time, JobUid>> queue;
+  std::set<QueueKey> queue;                       // who is next; jobs without a live attempt only
+  std::map<std::string, NamespaceUse> namespace_use;  // of those with unfinished jobs
   friend bool operator==(const Index&, const Index&) = default;
 };
 
@@ -74,6 +86,9 @@ struct State {
 bool IsTerminal(v1::JobPhase phase);
 // The newest attempt if there is one and its ranks may still run; else null.
 const v1::Attempt* LiveAttempt(const v1::Job& job);
+// Stands in the queue: not ended, not paused, no live attempt.
+bool IsQueued(const v1::Job& job);
+QueueKey KeyInQueue(const v1::Job& job);
 // The job as users see it: newest step and loss, place in the queue. `job` must be in the state.
 v1::Job JobView(const State& state, const JobUid& uid);
 // The node as users see it: suspect or not, last heartbeat, devices in use.

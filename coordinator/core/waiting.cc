@@ -1,6 +1,8 @@
 #include "coordinator/core/waiting.h"
 
 #include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/queue/queue.h"
+#include "coordinator/core/queue/quota.h"
 #include "fmt/core.h"
 
 namespace mega::core {
@@ -29,10 +31,21 @@ std::string WaitingFor(const State& state, const JobUid& uid) {
   if (IsTerminal(job.phase())) return "";
   if (const v1::Attempt* attempt = LiveAttempt(job)) return WaitingForRanks(state, *attempt);
   if (job.phase() == v1::JOB_PHASE_PAUSED) return "somebody who resumes it";
-  if (state.index.queue.empty()) return "";
-  const JobUid& head = std::get<JobUid>(*state.index.queue.begin());
-  if (head != uid) return fmt::format("job {}, which is before it in the queue", head);
   const auto live = state.live.jobs.find(uid);
+  if (!OverQuota(state, job).empty()) return "its namespace, which holds its quota";
+  for (const QueueKey& key : state.index.queue) {
+    const JobUid& before = std::get<JobUid>(key);
+    if (before == uid) break;
+    if (!IsPassed(state, before)) {
+      return fmt::format("job {}, which is before it in the queue", before);
+    }
+  }
+  if (IsUnfit(state, uid)) {
+    const bool is_known = -live->second.refused_revision() == state.live.cluster_revision;
+    const absl::Duration again = absl::Nanoseconds(live->second.asked_ns()) + kLooksAgain;
+    const bool is_looked_at = live->second.ask_revision() != 0 || again > state.live.last_tick;
+    return is_known || is_looked_at ? "another fleet" : "";
+  }
   if (live == state.live.jobs.end()) return "";
   // The first tick after its end takes it up.
   if (absl::Nanoseconds(live->second.not_before_ns()) > state.live.last_tick) return "its back-off";

@@ -43,8 +43,8 @@ class PlanMaker {
     if (spec::TotalSteps(spec_) < 1)
       return InvalidArgument("training.steps is not set and neither is training.tokens");
     MEGA_RETURN_IF_ERROR(ChooseLayout());
-    MEGA_ASSIGN_OR_RETURN(placement_, Place(spec_.resources(), world_size_, cluster_.nodes));
-    MEGA_RETURN_IF_ERROR(ChooseMicroBatch());
+    MEGA_RETURN_IF_ERROR(ChooseDevices());
+    ChooseMicroBatch();
     Fill();
     return std::move(plan_);
   }
@@ -124,7 +124,49 @@ class PlanMaker {
     return absl::OkStatus();
   }
 
-  absl::Status ChooseMicroBatch() {
+  // Devices that cannot hold what no micro-batch changes are none of the job's.
+  absl::Status ChooseDevices() {
+    const v1::MemoryBudget budget = BudgetOf(model_, parameters_, spec_, plan_.layout());
+    const int64_t needed = FixedBytes(budget);
+    const auto is_small = [needed](const v1::Device& device) {
+      return device.memory_bytes() > 0 && device.memory_bytes() < needed;
+    };
+    int64_t largest = 0, left_out = 0, left = 0;
+    for (const v1::Node& node : cluster_.nodes) {
+      for (const v1::Device& device : node.devices()) {
+        largest = std::max(largest, device.memory_bytes());
+        (is_small(device) ? left_out : left) += 1;
+      }
+    }
+    if (left_out == 0) {
+      MEGA_ASSIGN_OR_RETURN(placement_, Place(spec_.resources(), world_size_, cluster_.nodes));
+      return absl::OkStatus();
+    }
+    const std::string needs = fmt::format(
+        "weights {}, gradients {}, optimizer {} and communication {} need {} on each device",
+        Size(budget.weights_bytes()), Size(budget.grads_bytes()), Size(budget.optimizer_bytes()),
+        Size(budget.comm_bytes()), Size(needed));
+    if (left == 0) {
+      return absl::ResourceExhaustedError(
+          fmt::format("{}, but the largest has {}; choose a smaller model or larger devices", needs,
+                      Size(largest)));
+    }
+    std::vector<v1::Node> nodes = cluster_.nodes;
+    for (v1::Node& node : nodes) {
+      auto& devices = *node.mutable_devices();
+      devices.erase(std::remove_if(devices.begin(), devices.end(), is_small), devices.end());
+    }
+    absl::StatusOr<Placement> placed = Place(spec_.resources(), world_size_, nodes);
+    if (!placed.ok()) {
+      return absl::Status(placed.status().code(),
+                          fmt::format("{}; {} free devices are left out: {}",
+                                      std::string(placed.status().message()), left_out, needs));
+    }
+    placement_ = *std::move(placed);
+    return absl::OkStatus();
+  }
+
+  void ChooseMicroBatch() {
     v1::Layout& layout = *plan_.mutable_layout();
     const int64_t rows = CeilDiv(spec_.training().global_batch_size(), layout.data_parallel_size());
     if (spec_.training().has_micro_batch_size()) {
@@ -146,16 +188,9 @@ class PlanMaker {
                                              : "");
     }
     const v1::MemoryBudget budget = BudgetOf(model_, parameters_, spec_, layout);
-    if (placement_.memory_bytes > 0 && FixedBytes(budget) > placement_.memory_bytes)
-      return absl::ResourceExhaustedError(fmt::format(
-          "weights {}, gradients {}, optimizer {} and communication {} need {} on each device, but "
-          "the smallest chosen device has {}; choose a smaller model or larger devices",
-          Size(budget.weights_bytes()), Size(budget.grads_bytes()), Size(budget.optimizer_bytes()),
-          Size(budget.comm_bytes()), Size(FixedBytes(budget)), Size(placement_.memory_bytes)));
     if (!Fits())
       Reason("Memory may be short: about {} are needed on each device and {} are there.",
              Size(TotalBytes(budget)), Size(placement_.memory_bytes));
-    return absl::OkStatus();
   }
 
   bool Fits() const {

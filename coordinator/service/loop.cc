@@ -210,7 +210,9 @@ Publication Loop::PublishTick() {
   if (std::exchange(queue_changed_, false)) {
     int64_t position = 0;
     auto& queue = out.queue.emplace();
-    for (const auto& [rank, time, uid] : state_.index.queue) queue[uid] = ++position;
+    for (const core::QueueKey& key : state_.index.queue) {
+      queue[std::get<core::JobUid>(key)] = ++position;
+    }
   }
   if (const absl::Duration now = clock_.BootNow(); now - nodes_published_ >= kNodesPublished) {
     nodes_published_ = now;

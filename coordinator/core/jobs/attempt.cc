@@ -213,6 +213,7 @@ void StopAttempt(Draft& draft, v1::Job& job, absl::Duration grace, std::string c
   if (attempt.state() == v1::ATTEMPT_STATE_STOPPING) return;
   attempt.set_state(v1::ATTEMPT_STATE_STOPPING);
   attempt.set_cause(std::move(cause));
+  if (!attempt.has_stop_time()) *attempt.mutable_stop_time() = draft.wall();
   SendStopRanks(draft, job, grace);
 }
 

@@ -1,6 +1,7 @@
 #include "coordinator/core/jobs/submit.h"
 
 #include "absl/status/status.h"
+#include "coordinator/core/queue/quota.h"
 #include "fmt/core.h"
 #include "google/protobuf/util/message_differencer.h"
 
@@ -53,6 +54,13 @@ void Submit(Draft& draft, const v1::CoreSubmit& submit) {
                   fmt::format("an unfinished job named '{}' exists in namespace '{}' (uid {}); "
                               "choose another name, or cancel that job first",
                               metadata.name(), metadata.namespace_(), named->second));
+  }
+  const absl::Status quota = CheckQuota(draft.state(), metadata.namespace_(),
+                                        submit.resolved_spec().scheduling().priority());
+  if (!quota.ok()) {
+    const bool is_too_high = absl::IsInvalidArgument(quota);
+    return Refuse(draft, submit, quota.code(), is_too_high ? "PRIORITY_TOO_HIGH" : "NAMESPACE_FULL",
+                  std::string(quota.message()));
   }
 
   v1::Job job;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/jobs/time_limit.h"
 #include "coordinator/core/jobs/yield.h"
 #include "coordinator/core/nodes/witnesses.h"
 #include "coordinator/core/retention.h"
@@ -166,6 +167,7 @@ void OnTick(Draft& draft) {
       CheckStopping(draft, job);
     }
   }
+  for (const JobUid& uid : draft.state().index.timed) CheckTimeLimit(draft, uid);
   Forget(draft, last_tick);
 }
 

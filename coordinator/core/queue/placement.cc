@@ -7,24 +7,43 @@
 namespace mega::core {
 namespace {
 
-bool IsFree(const State& state, const NodeId& node, int64_t device) {
+bool IsFree(const State& state, const NodeId& node, int64_t device,
+            const std::set<JobUid>& ended = {}) {
   const auto owned = state.index.device_owner.find(node);
-  return owned == state.index.device_owner.end() || !owned->second.contains(device);
+  if (owned == state.index.device_owner.end()) return true;
+  const auto owner = owned->second.find(device);
+  return owner == owned->second.end() || ended.contains(owner->second);
 }
 
 }  // namespace
 
-std::vector<v1::Node> FreeNodes(const State& state) {
+std::vector<v1::Node> FreeNodes(const State& state) { return NodesWithout(state, {}); }
+
+std::vector<v1::Node> NodesWithout(const State& state, const std::set<JobUid>& ended) {
   std::vector<v1::Node> nodes;
   for (const auto& [id, record] : state.durable.nodes) {
     if (!IsSchedulable(state, id)) continue;
     v1::Node node = record;
     node.clear_devices();
     for (const v1::Device& device : record.devices()) {
-      if (IsFree(state, id, device.index())) *node.add_devices() = device;
+      if (IsFree(state, id, device.index(), ended)) *node.add_devices() = device;
     }
     node.set_devices_in_use(record.devices_size() - node.devices_size());
     nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+bool IsOfFleet(const v1::Node& node) {
+  return node.state() == v1::NODE_STATE_READY && !node.cordoned();
+}
+
+std::vector<v1::Node> FleetNodes(const State& state) {
+  std::vector<v1::Node> nodes;
+  for (const auto& [id, node] : state.durable.nodes) {
+    if (!IsOfFleet(node)) continue;
+    nodes.push_back(node);
+    nodes.back().set_devices_in_use(0);
   }
   return nodes;
 }

@@ -1,6 +1,7 @@
 // What the cluster can give, and whether a plan still fits it.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "base/status.h"
@@ -12,6 +13,13 @@ namespace mega::core {
 // the others. A full node is among them: what a job without sizes asks for does not depend on what
 // happens to run now.
 std::vector<v1::Node> FreeNodes(const State& state);
+// The same if the attempts of these jobs had ended.
+std::vector<v1::Node> NodesWithout(const State& state, const std::set<JobUid>& ended);
+
+// What the cluster has, busy or free, in session at the moment or not: all nodes that have not left
+// and that no cordon takes out.
+bool IsOfFleet(const v1::Node& node);
+std::vector<v1::Node> FleetNodes(const State& state);
 int64_t CountFreeDevices(const State& state);
 
 // OK if every rank of the plan has a free device of its own on a schedulable node, all of them with

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "coordinator/core/jobs/phase.h"
+#include "coordinator/core/jobs/time_limit.h"
 #include "coordinator/core/jobs/yield.h"
 #include "coordinator/core/recovery/ladder.h"
 #include "coordinator/core/recovery/records.h"
@@ -126,6 +127,16 @@ void AfterAttempt(Draft& draft, v1::Job& job) {
                       fmt::format("exit code {} of rank {}", rank->exit().code(), rank->rank()),
                       fmt::format("rank {} asked not to be started again: {}", rank->rank(),
                                   DescribeExit(rank->exit())));
+  }
+  if (IsTimeUp(job, FromProto(draft.wall()))) {
+    return StopTrying(
+        draft, job, "scheduling.time_limit",
+        fmt::format("it held its devices for {} (scheduling.time_limit is {}); its newest "
+                    "checkpoint is of step {}",
+                    absl::FormatDuration(
+                        absl::Trunc(TimeUsed(job, FromProto(draft.wall())), absl::Seconds(1))),
+                    absl::FormatDuration(FromProto(job.resolved_spec().scheduling().time_limit())),
+                    NewestCheckpoint(job)));
   }
   if (attempt.yields()) return AfterYield(draft, job);
   if (const Budget cycles = CycleBudget(job); cycles.is_used_up()) {

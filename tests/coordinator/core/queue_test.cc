@@ -1,4 +1,5 @@
 // Gangs in order: all of a job's devices or none, and nobody overtakes.
+#include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/core/cluster.h"
@@ -25,6 +26,8 @@ TEST(Queue, OfTwoJobsThatNeedEverythingOneRunsAndOneHoldsNothing) {
 TEST(Queue, NobodyOvertakesTheHead) {
   Cluster cluster;
   cluster.Hello("a");
+  cluster.Hello("b");
+  cluster.Submit("first", 1);
   cluster.Submit("large", 4);
   cluster.Submit("small", 1);
   cluster.Run(absl::Seconds(5));
@@ -32,8 +35,100 @@ TEST(Queue, NobodyOvertakesTheHead) {
   EXPECT_EQ(JobView(cluster.state, "large").queue_position(), 1);
   EXPECT_EQ(JobView(cluster.state, "small").queue_position(), 2);
   EXPECT_THAT(cluster.job("large").reason(), HasSubstr("not enough devices"));
-  cluster.Hello("b");
+  cluster.Exit("first", 0, 0);
   EXPECT_EQ(cluster.job("large").phase(), v1::JOB_PHASE_STARTING);
+  EXPECT_EQ(cluster.job("small").phase(), v1::JOB_PHASE_QUEUED);
+}
+
+TEST(Queue, AJobThatThePresentFleetCannotHoldIsPassedAndSaysWhy) {
+  Cluster cluster;
+  cluster.Hello("a");
+  cluster.Submit("huge", 4);
+  cluster.Submit("small", 1);
+  EXPECT_EQ(cluster.job("small").phase(), v1::JOB_PHASE_STARTING);
+  EXPECT_EQ(JobView(cluster.state, "huge").queue_position(), 1);
+  EXPECT_THAT(cluster.job("huge").reason(), HasSubstr("even idle: not enough devices"));
+  cluster.Run(absl::Seconds(5));
+  EXPECT_EQ(cluster.job("huge").phase(), v1::JOB_PHASE_QUEUED);
+}
+
+TEST(Queue, AJobForWhichEveryDeviceIsTooSmallIsPassed) {
+  Cluster cluster;
+  cluster.plans_itself = true;
+  cluster.Hello("a");
+  cluster.Submit("large model", 1);
+  const auto refuse = [&] {
+    v1::CoreEvent event;
+    event.mutable_plan_made()->set_job_uid("large model");
+    event.mutable_plan_made()->set_revision(cluster.asked.back().revision());
+    event.mutable_plan_made()->set_error("it needs 40 GiB on each device, the largest has 16");
+    cluster.Feed(event);
+  };
+  refuse();  // of the free devices
+  refuse();  // of all of them
+  EXPECT_THAT(cluster.job("large model").reason(), HasSubstr("40 GiB on each device"));
+  cluster.Submit("small", 1);
+  cluster.AnswerPlan(v1::AskPlan(cluster.asked.back()));
+  EXPECT_EQ(cluster.job("small").phase(), v1::JOB_PHASE_STARTING);
+}
+
+TEST(Queue, APassedJobStandsInItsPlaceAgainWhenTheFleetHasGrown) {
+  Cluster cluster;
+  cluster.Hello("a");
+  cluster.Submit("huge", 4);
+  cluster.Submit("running", 1);
+  cluster.Submit("waiting", 2);
+  cluster.Run(absl::Seconds(5));
+  cluster.Hello("b");
+  cluster.Run(absl::Seconds(5));
+  // It waits for the one that runs now, and nobody behind it takes the devices meanwhile.
+  EXPECT_THAT(cluster.job("huge").reason(), HasSubstr("waiting: not enough devices"));
+  cluster.Submit("late", 1);
+  EXPECT_EQ(cluster.job("late").phase(), v1::JOB_PHASE_QUEUED);
+  for (const char* name : {"running", "waiting"}) {
+    if (cluster.job(name).attempts().empty()) continue;
+    for (int rank = 0; rank < cluster.attempt(name).ranks_size(); ++rank) {
+      cluster.Exit(name, rank, 0);
+    }
+  }
+  EXPECT_EQ(cluster.job("huge").phase(), v1::JOB_PHASE_STARTING);
+}
+
+TEST(Queue, ABusyOrSilentNodeIsStillOfTheFleet) {
+  Cluster cluster;
+  cluster.Hello("a");
+  cluster.Hello("b");
+  cluster.silent.insert("b");
+  cluster.Run(absl::Seconds(5));  // suspect, not lost
+  cluster.Submit("large", 4);
+  cluster.Submit("small", 1);
+  EXPECT_EQ(cluster.job("small").phase(), v1::JOB_PHASE_QUEUED);
+  cluster.silent.clear();
+  cluster.Run(absl::Seconds(2));
+  EXPECT_EQ(cluster.job("large").phase(), v1::JOB_PHASE_STARTING);
+}
+
+TEST(Queue, PassedJobsArePassedAgainAfterARestartOfTheCoordinator) {
+  Cluster cluster;
+  cluster.Hello("a");
+  cluster.Submit("huge", 4);
+  cluster.Restart();
+  cluster.Submit("small", 1);
+  cluster.Hello("a");
+  cluster.Run(absl::Seconds(2));
+  EXPECT_EQ(cluster.job("small").phase(), v1::JOB_PHASE_STARTING);
+}
+
+TEST(Queue, SaysSinceWhenAJobWaits) {
+  Cluster cluster;
+  cluster.Submit("job", 2);
+  const absl::Time submitted = FromProto(cluster.job("job").queue_time());
+  cluster.Run(absl::Seconds(5));
+  cluster.Hello("a");
+  EXPECT_FALSE(cluster.job("job").has_queue_time());
+  cluster.Exit("job", 0, 1);
+  cluster.Submit("other", 2);
+  EXPECT_EQ(FromProto(cluster.job("other").queue_time()) - submitted, absl::Seconds(5));
 }
 
 TEST(Queue, OnlyOnePlanIsAskedForAtATimeAndAStaleOneIsAskedForAgain) {
@@ -81,8 +176,8 @@ TEST(Queue, APlanThatNeverCameIsAskedForAgain) {
   cluster.asked.clear();
   cluster.Run(absl::Seconds(61));
   EXPECT_EQ(cluster.asked.size(), 1u);
-  cluster.asked.clear();
   cluster.Restart();
+  cluster.asked.clear();
   cluster.Hello("a");
   EXPECT_EQ(cluster.asked.size(), 1u);
 }

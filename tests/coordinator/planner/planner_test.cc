@@ -188,7 +188,7 @@ TEST(Planner, LowersTheMicroBatchUntilItFits) {
   EXPECT_THAT(tight.reasons(), Contains(HasSubstr("lowered from 128 to fit 6.0 MiB")));
   node.mutable_devices(0)->set_memory_bytes(1 << 20);
   EXPECT_THAT(std::string(Plan(job, {node}).status().message()),
-              HasSubstr("but the smallest chosen device has 1.0 MiB"));
+              HasSubstr("but the largest has 1.0 MiB"));
 }
 
 TEST(Planner, StepsFollowFromTokens) {
