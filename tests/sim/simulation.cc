@@ -1,5 +1,6 @@
 #include "tests/sim/simulation.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "tests/sim/client.h"
@@ -13,7 +14,9 @@ namespace {
 // Faults stop after this; then everything must come to an end within that.
 constexpr absl::Duration kFaultsMax = absl::Seconds(300);
 constexpr absl::Duration kHealedMax = absl::Seconds(1800);
-// By then everybody is back in session and has new witnesses.
+// The longest that work of a paused machine is held up, past the last fault too.
+constexpr absl::Duration kPauseMax = absl::Seconds(60);
+// Then everybody is back in session and has new witnesses.
 constexpr absl::Duration kSettled = absl::Seconds(30);
 
 class Simulation {
@@ -59,7 +62,7 @@ class Simulation {
     }
     invariants_.CheckIndex(coordinator_.state());
     world_.RunUntil(faults_end + kHealedMax, [this] { return IsOver(); });
-    if (!world_.failure()) CheckEnd();
+    if (!world_.failure()) CheckEnd(faults_end);
     return Sum();
   }
 
@@ -154,14 +157,14 @@ class Simulation {
     return coordinator_.is_alive() && coordinator_.stored().index.unfinished.empty();
   }
 
-  void CheckEnd() {
+  void CheckEnd(absl::Duration faults_end) {
     invariants_.CheckIndex(coordinator_.state());
     invariants_.CheckIndex(coordinator_.stored());
     if (IsOver()) {
       if (!coordinator_.state().index.device_owner.empty()) {
         world_.Fail("all jobs have ended, and devices are still in use");
       }
-      world_.RunUntil(world_.now() + kSettled);
+      world_.RunUntil(std::max(world_.now(), faults_end + kPauseMax) + kSettled);
       if (!has_twin_) invariants_.CheckWitnesses(coordinator_.state());
       return;
     }
