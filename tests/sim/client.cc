@@ -1,17 +1,23 @@
 #include "tests/sim/client.h"
 
+#include <memory>
 #include <utility>
 
 namespace mega::sim {
 
-Client::Client(World& world, Coordinator& coordinator, Invariants& invariants, std::string name,
-               int64_t ranks, int64_t steps)
-    : world_(world), coordinator_(coordinator), invariants_(invariants), is_steady_(steps > 0) {
-  submit_.set_request_id("request-" + name);
-  submit_.mutable_metadata()->set_name(name);
+Client::Client(World& world, Coordinator& coordinator, Invariants& invariants, Options options)
+    : world_(world),
+      coordinator_(coordinator),
+      invariants_(invariants),
+      is_steady_(options.steps > 0),
+      is_hopeless_(options.is_hopeless) {
+  submit_.set_request_id("request-" + options.name);
+  submit_.mutable_metadata()->set_name(options.name);
+  submit_.mutable_metadata()->set_namespace_(options.name_space);
   v1::JobSpec& spec = *submit_.mutable_resolved_spec();
-  spec.mutable_parallelism()->set_data_parallel_size(ranks);
-  spec.mutable_training()->set_steps(is_steady_ ? steps : world_.rng.Between(3, 400));
+  *spec.mutable_scheduling() = options.scheduling;
+  spec.mutable_parallelism()->set_data_parallel_size(options.ranks);
+  spec.mutable_training()->set_steps(is_steady_ ? options.steps : world_.rng.Between(3, 400));
   spec.mutable_recovery()->set_no_progress_cycles(world_.rng.Between(3, 10));
   spec.mutable_checkpoint()->set_keep(world_.rng.Between(1, 3));
   *submit_.mutable_spec() = spec;
@@ -33,6 +39,7 @@ void Client::Submit() {
       invariants_.OnAcked(coordinator_.stored(), submit_.request_id(), reply.job().uid());
       if (!uid_.empty() || world_.rng.Chance(0.1)) return;  // the answer was lost on its way
       uid_ = reply.job().uid();
+      if (is_hopeless_) return GiveUpWhenAlone();
       if (is_steady_ || world_.rng.Chance(0.8)) {
         is_done_ = true;
         return;
@@ -44,6 +51,14 @@ void Client::Submit() {
   world_.After(absl::Seconds(2), [this] { Submit(); });
 }
 
+void Client::GiveUpWhenAlone() {
+  const auto& unfinished = coordinator_.stored().index.unfinished;
+  if (world_.now() > absl::Seconds(120) && unfinished.size() == 1 && unfinished.contains(uid_)) {
+    return Cancel();
+  }
+  world_.After(absl::Seconds(5), [this] { GiveUpWhenAlone(); });
+}
+
 void Client::Cancel() {
   if (is_done_) return;
   v1::CoreCancel cancel;
@@ -51,6 +66,21 @@ void Client::Cancel() {
   // Refused only when it has ended already; both are an answer.
   coordinator_.Cancel(std::move(cancel), [this](const v1::ReplyCall&) { is_done_ = true; });
   world_.After(absl::Seconds(2), [this] { Cancel(); });
+}
+
+void Operator::SetLimits(absl::Duration when, v1::Namespace limits) {
+  world_.At(when, [this, limits = std::move(limits)] {
+    const auto is_done = std::make_shared<bool>(false);
+    const auto ask = std::make_shared<std::function<void()>>();
+    *ask = [this, limits, is_done, weak = std::weak_ptr(ask)] {
+      if (*is_done) return;
+      v1::CoreRequest request;
+      *request.mutable_update_namespace()->mutable_namespace_() = limits;
+      coordinator_.Ask(std::move(request), [is_done](const v1::ReplyCall&) { *is_done = true; });
+      if (const auto again = weak.lock()) world_.After(absl::Seconds(2), [again] { (*again)(); });
+    };
+    (*ask)();
+  });
 }
 
 }  // namespace mega::sim

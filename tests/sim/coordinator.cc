@@ -264,6 +264,15 @@ void Coordinator::Cancel(v1::CoreCancel cancel, Answer answer) {
   Feed(std::move(event));
 }
 
+void Coordinator::Ask(v1::CoreRequest request, Answer answer) {
+  if (!is_alive_) return;
+  request.set_call(next_call_);
+  calls_[next_call_++] = std::move(answer);
+  v1::CoreEvent event;
+  *event.mutable_request() = std::move(request);
+  Feed(std::move(event));
+}
+
 void Coordinator::OnStepReport(const v1::StepReport& report) {
   v1::CoreEvent event;
   *event.mutable_step_report() = report;

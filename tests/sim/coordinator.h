@@ -41,6 +41,7 @@ class Coordinator {
   using Answer = std::function<void(const v1::ReplyCall&)>;
   void Submit(v1::CoreSubmit submit, Answer answer);
   void Cancel(v1::CoreCancel cancel, Answer answer);
+  void Ask(v1::CoreRequest request, Answer answer);
   void OnStepReport(const v1::StepReport& report);
 
  private:

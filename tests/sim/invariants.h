@@ -53,6 +53,9 @@ class Invariants {
   void CheckDeadRanks(const v1::Job& job);
   void CheckCheckpoints(const v1::Job& job);
   void CheckGang(const v1::Job& job);
+  void CheckStart(const core::State& state, const v1::Job& job);
+  void CheckYield(const core::State& state, const v1::Job& job);
+  void NoteUnfit(const core::State& state);
 
   World& world_;
   // (job, epoch) → rank → the engine that was started for it.
@@ -64,7 +67,9 @@ class Invariants {
   std::map<std::string, int64_t> newest_checkpoint_;                      // durable
   std::map<std::string, std::string> acked_;                              // request → uid
   std::set<std::tuple<std::string, int64_t, int64_t, int64_t>> written_;  // job, epoch, step, rank
-  absl::Duration horizon_;  // nobody is lost before it
+  std::set<std::pair<std::string, int64_t>> begun_, yielded_;             // job, attempt
+  std::map<std::string, absl::Duration> unfit_;  // → when the fleet was last too small for it
+  absl::Duration horizon_;                       // nobody is lost before it
   int64_t next_epoch_ = 0;
   int64_t revision_ = 0;
   bool is_stale_ = false;  // the message in hand

@@ -23,12 +23,17 @@ struct Mutant {
 
 std::vector<Mutant> AllMutants() {
   return {
-      {"skip_fence", "an attempt ends when its last rank has", 1, {.skip_fence = true}},
-      {"accept_stale_epoch", "a stale epoch changes nothing", 1, {.accept_stale_epoch = true}},
+      {"skip_fence", "an attempt ends when its last rank has", 2, {.skip_fence = true}},
+      {"accept_stale_epoch", "a stale epoch changes nothing", 4, {.accept_stale_epoch = true}},
+      {"ignore_priority", "highest priority first", 2, {.ignore_priority = true}},
+      {"partial_gang", "all ranks or none", 2, {.partial_gang = true}},
+      {"ignore_quota", "a namespace holds at most its quota", 76, {.ignore_quota = true}},
+      {"preempt_equals", "victims stand lower", 2, {.preempt_equals = true}},
+      {"unfit_blocks", "nobody waits for what can never fit", 2, {.unfit_blocks = true}},
       {"give_lease_early", "ranks are given away after a lease", 1, {.give_lease_early = true}},
-      {"no_skew", "and the skew", 1, {.no_skew = true}},
-      {"ignore_witnesses", "later, without a majority in session", 1, {.ignore_witnesses = true}},
-      {"grace_cut_short", "then after the outage grace", 1, {.grace_cut_short = true}},
+      {"no_skew", "and the skew", 2, {.no_skew = true}},
+      {"ignore_witnesses", "later, without a majority in session", 6, {.ignore_witnesses = true}},
+      {"grace_cut_short", "then after the outage grace", 146, {.grace_cut_short = true}},
       {"one_witness_is_enough",
        "one in session is no majority",
        1,

@@ -1,6 +1,7 @@
 #include "tests/sim/simulation.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "tests/sim/client.h"
@@ -106,12 +107,49 @@ class Simulation {
       AddMachine(std::move(machine));
     }
     if (world_.rng.Chance(0.2)) AddTwin(options.lease_mutants);
+    AddClients(options.seed, devices);
+  }
+
+  // Half of the runs are of equals. The others may have priorities, namespaces with quotas, and a
+  // job that their fleet could never hold. Chance of its own: what else happens stays as it was.
+  void AddClients(uint64_t seed, int64_t devices) {
+    Rng rng(~seed);
+    const bool is_plain = rng.Chance(0.5);
+    const bool has_priorities = !is_plain && rng.Chance(0.7);
+    const bool has_namespaces = !is_plain && rng.Chance(0.5);
+    const bool has_hopeless = !is_plain && rng.Chance(0.5);
     const int64_t jobs = world_.rng.Between(1, 6);
+    std::map<std::string, int64_t> largest;
     for (int64_t i = 0; i < jobs; ++i) {
-      clients_.push_back(std::make_unique<Client>(world_, coordinator_, invariants_,
-                                                  fmt::format("job{}", i),
-                                                  world_.rng.Between(1, devices)));
+      Client::Options client{.name = fmt::format("job{}", i),
+                             .ranks = world_.rng.Between(1, devices)};
+      if (has_priorities) {
+        client.scheduling.set_priority(rng.Between(-1, 2));
+        if (rng.Chance(0.2)) client.scheduling.set_preemptible(false);
+        client.scheduling.mutable_preempt_grace()->set_seconds(rng.Between(0, 20));
+      }
+      if (has_namespaces) client.name_space = fmt::format("team{}", rng.Between(0, 1));
+      int64_t& most = largest[client.name_space];
+      most = std::max(most, client.ranks);
+      AddClient(std::move(client));
     }
+    for (const auto& [name, most] : largest) {
+      if (!has_namespaces) break;
+      v1::Namespace limits;
+      limits.set_name(name);
+      limits.set_max_devices(rng.Between(most, devices));
+      operator_.SetLimits(rng.Between(absl::ZeroDuration(), absl::Seconds(60)), limits);
+    }
+    if (has_hopeless) {
+      Client::Options client{.name = "hopeless", .ranks = devices + 10, .is_hopeless = true};
+      client.scheduling.set_priority(rng.Between(-1, 2));
+      AddClient(std::move(client));
+    }
+  }
+
+  void AddClient(Client::Options options) {
+    clients_.push_back(
+        std::make_unique<Client>(world_, coordinator_, invariants_, std::move(options)));
   }
 
   void BuildScripted(const Options& options) {
@@ -124,8 +162,7 @@ class Simulation {
       machine.lease.mutants = options.lease_mutants;
       AddMachine(std::move(machine));
     }
-    clients_.push_back(std::make_unique<Client>(world_, coordinator_, invariants_, "job",
-                                                script_->ranks, /*steps=*/1'000'000));
+    AddClient({.name = "job", .ranks = script_->ranks, .steps = 1'000'000});
   }
 
   void AddMachine(Machine::Options options) {
@@ -208,6 +245,7 @@ class Simulation {
   std::vector<std::unique_ptr<Machine>> machines_;
   Faults faults_;
   std::vector<std::unique_ptr<Client>> clients_;
+  Operator operator_{world_, coordinator_};
 };
 
 }  // namespace
