@@ -17,8 +17,13 @@ constexpr std::chrono::seconds kDeadline{10};
 
 // UNAVAILABLE is retried (AIP-194): a coordinator started by the line before, or still loading its
 // state, is waited for; a refused connection costs the user half a second, at most 1.2.
+// A restart may have been carried out though its answer was lost, and a second one would end the
+// attempt that it made: it is sent once, after a wait for the connection.
 constexpr char kServiceConfig[] = R"({
   "methodConfig": [{
+    "name": [{"service": "mega.v1.JobService", "method": "RestartJob"}],
+    "waitForReady": true, "timeout": "2s"
+  }, {
     "name": [{}],
     "retryPolicy": {
       "maxAttempts": 5, "initialBackoff": "0.1s", "maxBackoff": "0.5s", "backoffMultiplier": 2,

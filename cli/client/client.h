@@ -1,6 +1,6 @@
 // Calls to a coordinator. Every unary call has a deadline of 10 s and is retried for about a second
-// while the coordinator cannot be reached; all of them are idempotent. Streams live until their end
-// or Cancel; keepalive finds a dead peer.
+// while the coordinator cannot be reached, but for RestartJob: it alone is not idempotent. Streams
+// live until their end or Cancel; keepalive finds a dead peer.
 #pragma once
 
 #include <memory>

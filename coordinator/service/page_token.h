@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/message_size.h"
 #include "grpcpp/support/status.h"
 
 namespace mega::service {
@@ -17,6 +18,9 @@ std::string MakePageToken(std::string_view query, const std::vector<std::string>
 // query or one that we never made.
 grpc::Status ReadPageToken(std::string_view token, std::string_view query, size_t place_size,
                            std::vector<std::string>* place);
+
+// A page stays below the message limit, whatever its items hold; it has one of them at least.
+inline constexpr size_t kMostPageBytes = kMostMessageBytes / 4 * 3;
 
 // 0 means 100; INVALID_ARGUMENT above 1000 or below 0.
 grpc::Status PageSize(int32_t asked, size_t* size);

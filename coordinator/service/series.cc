@@ -18,7 +18,7 @@ const std::array<SeriesInfo, static_cast<size_t>(Series::kCount)>& SeriesTable()
        "Workers in session. Below the number of nodes: some cannot reach the coordinator."},
       {Series::kHeartbeatAge, "mega_heartbeat_age_seconds", Gauge,
        "Since a node's last heartbeat. Above 3: the node or its network is slow; at 11 its ranks "
-       "are given up."},
+       "are given up, if most of its witnesses are in session, else after the outage grace."},
       {Series::kSubmitToFirstStep, "mega_submit_to_first_step_seconds", Gauge,
        "From submit to the first step, waiting in the queue included. High without a queue: look "
        "at data and checkpoint loading in the ranks' logs."},

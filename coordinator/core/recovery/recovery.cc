@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "coordinator/core/jobs/pause.h"
 #include "coordinator/core/jobs/phase.h"
 #include "coordinator/core/jobs/time_limit.h"
 #include "coordinator/core/jobs/yield.h"
@@ -153,7 +154,12 @@ void AfterAttempt(Draft& draft, v1::Job& job) {
                                   restarts.limit, attempt.cause()));
   }
   const Rung rung = ChooseRung(draft, job);
-  if (rung.name != kStop) return Climb(draft, job, rung);
+  if (rung.name != kStop) {
+    Climb(draft, job, rung);
+    // Asked for while the failed attempt was ending.
+    if (job.pause_requested()) EnterPause(draft, job);
+    return;
+  }
   StopTrying(draft, job, rung.decided_by,
              fmt::format("stopped by {}; the last: {}", rung.decided_by, attempt.cause()));
 }

@@ -10,8 +10,6 @@ namespace mega::service {
 namespace {
 
 constexpr std::string_view kNamespaces = "namespaces/";
-// A page below the message limit of 16 MiB, whatever its jobs hold.
-constexpr size_t kMostPageBytes = 12 << 20;
 
 JobKey KeyOf(const v1::Job& job) {
   return {absl::ToUnixNanos(FromProto(job.create_time())), job.uid()};

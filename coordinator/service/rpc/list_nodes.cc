@@ -16,11 +16,14 @@ grpc::Status List(const ReadModel& reads, const v1::ListNodesRequest& request,
     return status;
   }
   std::vector<v1::Node> nodes = reads.ListNodes(place.empty() ? "" : place[0], size + 1);
-  const bool more = nodes.size() > size;
-  if (more) nodes.pop_back();
-  for (v1::Node& node : nodes) *response.add_nodes() = std::move(node);
-  if (more) {
-    response.set_next_page_token(MakePageToken(kQuery, {response.nodes().rbegin()->name()}));
+  size_t bytes = 0;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    bytes += nodes[i].ByteSizeLong();
+    if (i == size || (i > 0 && bytes > kMostPageBytes)) {
+      response.set_next_page_token(MakePageToken(kQuery, {response.nodes().rbegin()->name()}));
+      break;
+    }
+    *response.add_nodes() = std::move(nodes[i]);
   }
   return grpc::Status::OK;
 }

@@ -146,6 +146,22 @@ TEST(Pause, ResumedBeforeTheRanksHaveEndedGoesOnAfterThem) {
   EXPECT_EQ(cluster.job(uid).restarts(), 0);
 }
 
+// Case: the pause was answered and lost, and the job then could be neither paused nor restarted.
+TEST(Pause, WhileAFailedAttemptEndsIsKept) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  cluster.Exit(uid, 0, 1);
+  EXPECT_EQ(Pause(cluster, uid).code(), 0);
+  cluster.Exit(uid, 1, 0, 9, true);
+  EXPECT_EQ(cluster.job(uid).phase(), v1::JOB_PHASE_PAUSED);
+  EXPECT_EQ(cluster.job(uid).restarts(), 1);  // the failure counts all the same
+  cluster.Run(absl::Minutes(5));
+  EXPECT_EQ(cluster.job(uid).phase(), v1::JOB_PHASE_PAUSED);
+  EXPECT_EQ(Resume(cluster, uid).code(), 0);
+  cluster.Run(absl::Seconds(10));
+  EXPECT_EQ(cluster.job(uid).phase(), v1::JOB_PHASE_STARTING);
+}
+
 TEST(Yield, ARankThatFailsWhileItSavesIsStillNoFailureOfTheJob) {
   Cluster cluster;
   const JobUid uid = RunningPair(cluster);
