@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/nearest.h"
 #include "base/utf8.h"
 #include "cli/spec/keys.h"
-#include "cli/spec/nearest.h"
 #include "cli/spec/scalar.h"
 #include "coordinator/planner/spec/spec.h"
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cli/spec/nearest.h"
+#include "base/nearest.h"
 #include "fmt/core.h"
 #include "mega/v1/job.pb.h"
 

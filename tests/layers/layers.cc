@@ -27,12 +27,12 @@ const std::vector<Allowed>& Table() {
       {"coordinator/core", {"coordinator/core", "coordinator/planner/spec"}},
       {"coordinator/state", {"coordinator/state", "coordinator/core"}},
       {"coordinator/planner", {"coordinator/planner"}},
-      {"coordinator/service", {"coordinator", "base/metrics"}},
-      {"worker/daemon", {"worker/daemon", "base/metrics"}},
+      {"coordinator/service", {"coordinator", "base/metrics", "base/command_line"}},
+      {"worker/daemon", {"worker/daemon", "base/metrics", "base/command_line"}},
       {"worker/engine",
-       {"worker/engine", "kernels", "coordinator/planner/spec", "coordinator/planner/model",
-        "coordinator/planner/layout", "coordinator/planner/schedule"}},
-      {"cli", {"cli", "coordinator/planner"}}};
+       {"worker/engine", "kernels", "base/command_line", "coordinator/planner/spec",
+        "coordinator/planner/model", "coordinator/planner/layout", "coordinator/planner/schedule"}},
+      {"cli", {"cli", "coordinator/planner", "base/command_line"}}};
   return *table;
 }
 

@@ -6,9 +6,13 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "CLI/CLI.hpp"
 #include "base/atomic_file.h"
+#include "base/command_line/command_line.h"
+#include "base/dns_name.h"
+#include "base/grpc_log.h"
 #include "base/listen_address.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
@@ -20,6 +24,7 @@ namespace {
 
 struct Flags {
   Daemon::Options daemon;
+  std::optional<std::string> node;
   std::vector<std::string> labels;
   std::string port_file;
   std::string metrics_port_file;
@@ -40,9 +45,10 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--state-dir", flags.daemon.state_dir,
                  "Folder of this worker alone: run directories, logs, worker.json")
       ->required();
-  app.add_option("--node", flags.daemon.node, "Name of this node (default: host name)");
+  app.add_option("--node", flags.node, "Name of this node (default: host name)");
   app.add_option("--devices", flags.daemon.devices,
-                 "CPU devices to offer, each with its share of the cores (default: one a core)");
+                 "CPU devices to offer, each with its share of the cores (default: one a core)")
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}));
   app.add_option("--listen", flags.daemon.listen,
                  "HOST:PORT for other workers; on loopback, the ranks listen to no other machine")
       ->capture_default_str();
@@ -78,7 +84,12 @@ absl::Status CheckAddresses(const Flags& flags) {
 
 absl::Status Complete(Flags& flags) {
   MEGA_RETURN_IF_ERROR(CheckAddresses(flags));
-  if (flags.daemon.node.empty()) flags.daemon.node = HostName();
+  flags.daemon.node = flags.node ? *flags.node : HostName();
+  if (!IsHostName(flags.daemon.node)) {
+    return InvalidArgument("{} is '{}'; a node's name is {}{}",
+                           flags.node ? "--node" : "the name of this machine", flags.daemon.node,
+                           kHostNameRule, flags.node ? "" : ". Give another by --node NAME");
+  }
   std::error_code error;
   if (flags.daemon.engine.empty()) {
     flags.daemon.engine =
@@ -168,12 +179,9 @@ int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app("mega-worker");
   Declare(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto code = ParseArguments(app, argc, argv)) return *code;
   log::Init("worker", LevelOf(flags.log_level));
+  LogGrpcAtDebug();
   const absl::Status usage = Complete(flags);
   if (!usage.ok()) {
     fmt::print(stderr, "mega-worker: {}\n", std::string(usage.message()));

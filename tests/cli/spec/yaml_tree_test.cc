@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/time/clock.h"
-#include "cli/spec/nearest.h"
+#include "base/nearest.h"
 #include "cli/spec/scalar.h"
 
 namespace mega::cli {

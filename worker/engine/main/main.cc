@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/command_line/command_line.h"
+#include "base/grpc_log.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "kernels/device/device.h"
@@ -27,7 +29,7 @@ void AddGenerateOptions(CLI::App& command, GenerateOptions& options) {
   command.add_option("--temperature", sampling.temperature)
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
-  command.add_option("--top-k", sampling.top_k, "0: all")->check(CLI::NonNegativeNumber);
+  command.add_option("--top-k", sampling.top_k, "0: all")->check(AtLeast(0));
   command.add_option("--top-p", sampling.top_p)->check(CLI::Range(0.0, 1.0));
   command.add_option("--min-p", sampling.min_p)->check(CLI::Range(0.0, 1.0));
   command.add_option("--repetition-penalty", sampling.repetition_penalty)
@@ -58,9 +60,9 @@ int Main(int argc, char** argv) {
   CLI::App* train_command = app.add_subcommand("train", "A rank of a job (started by mega-worker)");
   train_command->add_option("--socket", train.socket, "Unix socket of the worker")->required();
   train_command->add_option("--job", job, "uid of the job")->required();
-  train_command->add_option("--attempt", attempt)->required();
-  train_command->add_option("--epoch", epoch)->required();
-  train_command->add_option("--rank", rank)->required();
+  train_command->add_option("--attempt", attempt)->required()->check(AtLeast(0));
+  train_command->add_option("--epoch", epoch)->required()->check(AtLeast(0));
+  train_command->add_option("--rank", rank)->required()->check(AtLeast(0));
 
   GenerateOptions generate;
   CLI::App* generate_command = app.add_subcommand("generate", "Text from a model");
@@ -76,11 +78,8 @@ int Main(int argc, char** argv) {
   CLI::App* version_command = app.add_subcommand("version", "Version and numeric libraries");
   version_command->add_option("-o,--output", output)->check(CLI::IsMember({"text", "json"}));
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto code = ParseArguments(app, argc, argv)) return *code;
+  LogGrpcAtDebug();
   const log::Level level = log_level == "debug"  ? log::Level::kDebug
                            : log_level == "info" ? log::Level::kInfo
                            : log_level == "warn" ? log::Level::kWarn

@@ -1,10 +1,10 @@
-#include "cli/spec/nearest.h"
+#include "base/nearest.h"
 
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
 
-namespace mega::cli {
+namespace mega {
 namespace {
 
 constexpr size_t kLongestWord = 64;
@@ -53,4 +53,4 @@ std::string Nearest(std::string_view typed, std::span<const std::string> words) 
   return nearest;
 }
 
-}  // namespace mega::cli
+}  // namespace mega
