@@ -100,6 +100,8 @@ void Session::Dial(absl::Duration now) {
   const lease::Decision decision = lease::Step(lease_, lease::HelloDue{}, now);
   heard_at_ = now;
   receipts_.clear();
+  refusal_.clear();
+  cut_.clear();
   // Under the lock from the snapshot to the publication of the stream: whatever happens meanwhile
   // is either in the snapshot or sent after it.
   MutexLock lock(mu_);
@@ -128,14 +130,32 @@ void Session::HangUp(const absl::Status& why, bool leaving, absl::Duration now) 
   const bool was_connected = connected_.exchange(false);
   if (leaving) {
     log::Debug("the session is over");
-  } else if (was_connected) {
-    log::Warn("the session with the coordinator ended; dialling again",
-              {{"coordinator", coordinator_}, {"why", std::string(why.message())}});
   } else {
-    log::Debug("no session", {{"coordinator", coordinator_}, {"why", std::string(why.message())}});
+    const std::string reason = cut_.empty() ? std::string(why.message()) : cut_;
+    if (was_connected) {
+      log::Warn("the session with the coordinator ended; dialling again",
+                {{"coordinator", coordinator_}, {"why", reason}});
+    } else {
+      TellOutage(reason, now);
+    }
   }
   Obey(lease::Step(lease_, lease::SessionDown{}, now), now);
   dial_at_ = now + backoff_.Next();
+}
+
+// A worker that cannot join looks like one that works, unless it says so where people look.
+void Session::TellOutage(const std::string& why, absl::Duration now) {
+  const bool is_refused = !refusal_.empty();
+  if (!outage_.Due(is_refused ? OutageNotice::Kind::kRefused : OutageNotice::Kind::kUnreachable,
+                   now)) {
+    log::Debug("no session", {{"coordinator", coordinator_}, {"why", why}});
+  } else if (is_refused) {
+    log::Warn("the coordinator does not take this worker now; trying on",
+              {{"coordinator", coordinator_}, {"why", refusal_}});
+  } else {
+    log::Warn("cannot reach the coordinator; trying on until it answers",
+              {{"coordinator", coordinator_}, {"why", why}});
+  }
 }
 
 void Session::TakeLease(const v1::Lease& lease, absl::Duration now) {
@@ -148,6 +168,7 @@ void Session::TakeLease(const v1::Lease& lease, absl::Duration now) {
     log::Info("in session with the coordinator",
               {{"coordinator", coordinator_}, {"session", lease.session()}});
     backoff_.Reset();
+    outage_.Over();
     callbacks_.up();
   }
   std::optional<absl::Duration> heard;
@@ -168,10 +189,11 @@ void Session::Hear(v1::CoordinatorMessage message, absl::Duration now) {
       callbacks_.command(std::move(*message.mutable_command()));
       break;
     case v1::CoordinatorMessage::kReject: {
-      const std::string reason = fmt::format("the coordinator at {} refuses this worker: {}",
-                                             coordinator_, message.reject().reason());
-      log::Warn(reason);
-      if (message.reject().fatal()) callbacks_.fatal(absl::FailedPreconditionError(reason));
+      refusal_ = message.reject().reason();
+      if (message.reject().fatal()) {
+        callbacks_.fatal(FailedPrecondition("the coordinator at {} refuses this worker: {}",
+                                            coordinator_, refusal_));
+      }
       break;
     }
     case v1::CoordinatorMessage::kRelayedLease:
@@ -244,6 +266,11 @@ void Session::Run(std::stop_token stop) {
       changed_.NotifyAll();  // for Goodbye
       HangUp(*ended, leaving, now);
     } else if (stream_ && (redial || now - heard_at_ > kSilence)) {
+      if (cut_.empty()) {
+        cut_ = redial ? "this worker dials anew"
+                      : fmt::format("nothing was heard from it for {}",
+                                    absl::FormatDuration(kSilence));
+      }
       stream_->Cancel();
       heard_at_ = now;  // its end comes as `ended_`
     } else if (!stream_ && !leaving && now >= dial_at_) {

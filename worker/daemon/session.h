@@ -17,6 +17,7 @@
 #include "mega/v1/worker.pb.h"
 #include "worker/daemon/channel.h"
 #include "worker/daemon/lease/lease.h"
+#include "worker/daemon/outage_notice.h"
 #include "worker/daemon/session_stream.h"
 
 namespace mega::daemon {
@@ -68,6 +69,7 @@ class Session {
   void Hear(v1::CoordinatorMessage message, absl::Duration now);
   void TakeLease(const v1::Lease& lease, absl::Duration now);
   void HangUp(const absl::Status& why, bool leaving, absl::Duration now);
+  void TellOutage(const std::string& why, absl::Duration now);
   void Obey(const lease::Decision& decision, absl::Duration now);
 
   const std::string coordinator_;
@@ -77,6 +79,9 @@ class Session {
   // The session thread's own.
   lease::State lease_;
   Backoff backoff_;
+  OutageNotice outage_;
+  std::string refusal_;  // of this session, by the coordinator
+  std::string cut_;      // why this thread cancelled the session; empty: it did not
   absl::Duration dial_at_;
   absl::Duration wake_at_;
   absl::Duration heard_at_;  // newest word of the coordinator, or the dial

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/dns_name.h"
+#include "base/utf8.h"
 #include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/nodes/cordon.h"
 #include "coordinator/core/nodes/liveness.h"
@@ -17,7 +19,7 @@ namespace mega::core {
 namespace {
 
 constexpr int kDevicesPerNode = 4096;
-constexpr size_t kNodeNameBytes = 253;
+constexpr size_t kShownNameBytes = 100;
 // Numbers go on from what a worker says it has kept, so they must leave room above it. A node that
 // is given a thousand commands a second reaches this in 140,000 years.
 constexpr int64_t kMostCommandSeq = int64_t{1} << 52;
@@ -36,10 +38,12 @@ struct Judgement {
 
 Judgement JudgeShape(const NodeId& id, const v1::Hello& hello) {
   const v1::Node& node = hello.node();
-  if (id.empty() || id.size() > kNodeNameBytes || node.name() != id) {
-    return {Verdict::kRefuseForEver,
-            fmt::format("a node's name has 1 to {} characters, and the hello must carry it",
-                        kNodeNameBytes)};
+  if (std::string wrong = WhatIsWrongWithNodeName(id); !wrong.empty()) {
+    return {Verdict::kRefuseForEver, std::move(wrong)};
+  }
+  if (node.name() != id) {
+    return {Verdict::kRefuseForEver, fmt::format("node '{}' says hello in the session of node '{}'",
+                                                 CutUtf8(node.name(), kShownNameBytes), id)};
   }
   std::set<int64_t> indices;
   for (const v1::Device& device : node.devices()) indices.insert(device.index());
@@ -225,6 +229,13 @@ void Refuse(Draft& draft, const NodeId& id, int64_t session, const Judgement& ju
 }
 
 }  // namespace
+
+std::string WhatIsWrongWithNodeName(const NodeId& id) {
+  if (IsHostName(id)) return "";
+  return fmt::format(
+      "'{}' is not the name of a node, which is {}; start the worker with --node NAME",
+      CutUtf8(id, kShownNameBytes), kHostNameRule);
+}
 
 void OnHello(Draft& draft, const NodeId& id, int64_t session, const v1::Hello& hello) {
   if (Judgement shape = JudgeShape(id, hello); shape.verdict != Verdict::kAccept) {

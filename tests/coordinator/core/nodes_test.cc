@@ -30,6 +30,20 @@ TEST(Hello, ACommandNumberWithoutRoomAboveItIsRefused) {
   EXPECT_FALSE(cluster.state.durable.nodes.contains("a"));
 }
 
+TEST(Hello, OfANameThatIsNoHostNameIsRefusedForEverWithTheRule) {
+  Cluster cluster;
+  for (const char* name : {"", "..", "../a", "a/b", "-a", "a b"}) {
+    cluster.Hello(name);
+    ASSERT_FALSE(cluster.effects.empty());
+    const v1::Reject& reject = cluster.effects[0].send().message().reject();
+    EXPECT_TRUE(reject.fatal()) << name;
+    EXPECT_THAT(reject.reason(), ::testing::HasSubstr("letters, digits and -"));
+  }
+  EXPECT_TRUE(cluster.state.durable.nodes.empty());
+  cluster.Hello("Node-1.rack2.example");
+  EXPECT_EQ(cluster.state.durable.nodes.size(), 1u);
+}
+
 TEST(Lease, NothingIsGivenAwayBeforeItsEndAndTheSkew) {
   Cluster cluster;
   const JobUid uid = RunningPair(cluster);

@@ -1,4 +1,5 @@
 // mega-worker as a real process: what it leaves behind, and what it says to people.
+#include <poll.h>
 #include <signal.h>
 
 #include <filesystem>
@@ -17,6 +18,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Heard = mega::testing::ScriptedCoordinator::Heard;
 
 bool Alive(pid_t pid) {
@@ -81,6 +83,18 @@ class WorkerProcess : public ::testing::Test {
       if (got <= 0) return text;
       text.append(buffer, static_cast<size_t>(got));
     }
+  }
+
+  // What it says on standard error, until that holds `end`. Goes on where it stopped.
+  static std::string ReadUntil(int fd, const std::string& end) {
+    std::string text;
+    char byte;
+    while (text.find(end) == std::string::npos) {
+      pollfd waiting = {fd, POLLIN, 0};
+      if (poll(&waiting, 1, 20'000) <= 0 || read(fd, &byte, 1) != 1) break;
+      text += byte;
+    }
+    return text;
   }
 
   // Ends with a usage or start error: its code and what it said.
@@ -264,12 +278,59 @@ TEST_F(WorkerProcess, WrongFlagsAndAMissingEngineAreSaidPlainly) {
   EXPECT_THAT(Fails(arguments).second, HasSubstr("KEY=VALUE"));
   arguments = Usual();
   arguments[5] = "-3";
-  EXPECT_THAT(Fails(arguments).second, HasSubstr("--devices -3"));
+  const auto [code, text] = Fails(arguments);
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(text, AllOf(HasSubstr("--devices"), HasSubstr("-3"), HasSubstr("1 to 4096")));
   arguments = Usual();
   arguments[9] = "/no/such/engine";
   EXPECT_THAT(Fails(arguments).second, HasSubstr("/no/such/engine"));
   arguments[9] = "/bin/true";
   EXPECT_THAT(Fails(arguments).second, HasSubstr("/bin/true version"));
+}
+
+// Case: a worker with a wrong address said nothing at the default log level, and one with a name
+// that the coordinator does not take dialled for ever.
+TEST_F(WorkerProcess, WithoutACoordinatorItSaysSoOnceAndSaysWhenItIsIn) {
+  coordinator_.Stop();
+  const auto worker = Spawn(Usual());
+  const UniqueFd err = worker->TakeStderr();
+  EXPECT_THAT(ReadUntil(err.get(), "cannot reach the coordinator"), HasSubstr("cannot reach"));
+  EXPECT_THAT(ReadUntil(err.get(), "\n"),
+              AllOf(HasSubstr("trying on"), HasSubstr(coordinator_.address()),
+                    HasSubstr("Connection refused")));
+  coordinator_.Serve();
+  EXPECT_THAT(ReadUntil(err.get(), "in session with the coordinator"),
+              Not(HasSubstr("cannot reach")));
+  coordinator_.Stop();
+  EXPECT_THAT(ReadUntil(err.get(), "cannot reach the coordinator"),
+              HasSubstr("the session with the coordinator ended"));
+}
+
+TEST_F(WorkerProcess, ARefusalForNowIsSaidAndARefusalForEverEndsIt) {
+  coordinator_.RejectWith("the name is taken", false);
+  const auto worker = Spawn(Usual());
+  const UniqueFd err = worker->TakeStderr();
+  EXPECT_THAT(ReadUntil(err.get(), "the name is taken"),
+              HasSubstr("does not take this worker now; trying on"));
+  coordinator_.RejectWith("no such node", true);
+  EXPECT_THAT(ReadUntil(err.get(), "mega-worker: "), Not(HasSubstr("the name is taken")));
+  EXPECT_THAT(ReadUntil(err.get(), "\n"),
+              AllOf(HasSubstr(coordinator_.address()), HasSubstr("no such node")));
+  const auto exit = AwaitExit(*worker);
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 1);
+}
+
+TEST_F(WorkerProcess, ANodesNameIsAHostName) {
+  for (const char* name : {"", "a/b", "..", "../x", "-a", "a b", "a_b"}) {
+    auto arguments = Usual();
+    arguments[7] = name;
+    const auto [code, text] = Fails(arguments);
+    EXPECT_EQ(code, 2) << name;
+    EXPECT_THAT(text, AllOf(HasSubstr(fmt::format("--node is '{}'", name)),
+                            HasSubstr("letters, digits and -")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "state"));
 }
 
 // A limit on file sizes raises a signal where a full disk only says so.
@@ -299,7 +360,7 @@ TEST_F(WorkerProcess, ATakenPortOrStateFolderIsNamed) {
     arguments.insert(arguments.end(), {flag, taken});
     const auto [code, text] = Fails(arguments);
     EXPECT_EQ(code, 1);
-    EXPECT_THAT(text, AllOf(HasSubstr(flag), HasSubstr(taken)));
+    EXPECT_THAT(text, AllOf(HasSubstr(flag), HasSubstr(taken), Not(HasSubstr(".cc:"))));
   }
 }
 
