@@ -1,18 +1,14 @@
 // HTTP for /metrics.
 //   server = MetricsServer::Start(listen, registry)      // UNAVAILABLE when the port is taken
-// Scrapes come on threads of its own. Its end waits for those under way and for nothing else.
+// Scrapes come on a thread of its own, one after the other. Its end cuts one that is under way.
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "base/listen_address.h"
+#include "base/metrics/http_server.h"
 #include "base/status.h"
 #include "prometheus/collectable.h"
-
-namespace prometheus {
-class Exposer;
-}
 
 namespace mega {
 
@@ -20,16 +16,13 @@ class MetricsServer {
  public:
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
       const ListenAddress& listen, std::shared_ptr<prometheus::Collectable> metrics);
-  ~MetricsServer();
 
-  const ListenAddress& address() const { return address_; }  // with the real port
+  const ListenAddress& address() const { return server_->address(); }  // with the real port
 
  private:
   MetricsServer() = default;
 
-  std::shared_ptr<prometheus::Collectable> metrics_;
-  std::unique_ptr<prometheus::Exposer> exposer_;
-  ListenAddress address_;
+  std::unique_ptr<HttpServer> server_;
 };
 
 }  // namespace mega
