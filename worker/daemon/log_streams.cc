@@ -48,12 +48,12 @@ void LogStreams::Handle(const v1::StreamLog& request,
     return;
   }
   if (same != streams_.end()) return;  // asked twice
-  // Beyond the bound a stream only carries the refusal, and beyond twice of it not even that.
   if (streams_.size() >= kMaxStreams) {
     log::Warn("too many log streams; refused", {{"stream", request.stream_id()}});
-    if (streams_.size() >= 2 * kMaxStreams) return;
-    log = absl::ResourceExhaustedError(fmt::format(
-        "this node sends {} logs already; ask for fewer ranks, or end other readers", kMaxStreams));
+    refusals_.Tell(request, fmt::format("too many log streams ({}) on this node; ask for fewer "
+                                        "ranks, or end other readers",
+                                        kMaxStreams));
+    return;
   }
   Stream& stream = streams_.emplace_back();
   stream.id = request.stream_id();

@@ -12,17 +12,20 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "mega/v1/worker.pb.h"
+#include "worker/daemon/log_refusals.h"
 #include "worker/daemon/rank_log.h"
 
 namespace mega::daemon {
 
 class LogStreams {
  public:
-  explicit LogStreams(std::string coordinator) : coordinator_(std::move(coordinator)) {}
+  explicit LogStreams(const std::string& coordinator)
+      : coordinator_(coordinator), refusals_(coordinator) {}
   ~LogStreams();
 
   // Starts the stream, or ends the one of that id when `cancel` is set. NOT_FOUND: this node has no
-  // log of that rank, and the stream ends at once. Another error is told to the reader.
+  // log of that rank, and the stream ends at once. Another error is told to the reader, and so is
+  // that there are too many streams.
   void Handle(const v1::StreamLog& request, absl::StatusOr<std::shared_ptr<RankLog>> log);
 
  private:
@@ -31,13 +34,14 @@ class LogStreams {
     grpc::ClientContext context;  // before the thread that uses it
     std::jthread thread;
   };
-  static constexpr size_t kMaxStreams = 64;
+  static constexpr size_t kMaxStreams = 128;
 
   void Run(std::stop_token stop, const v1::StreamLog& request,
            const absl::StatusOr<std::shared_ptr<RankLog>>& log, grpc::ClientContext& context);
   void JoinEnded() MEGA_REQUIRES(mu_);
 
   const std::string coordinator_;
+  LogRefusals refusals_;
 
   Mutex mu_;
   std::list<Stream> streams_ MEGA_GUARDED_BY(mu_);

@@ -281,6 +281,40 @@ TEST_F(DaemonTest, AStopWithdrawsAStartThatWaitsForTheDisk) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "state/jobs/" + std::string(kJob)));
 }
 
+// A start that comes without a lease is left to be ordered again; a stop ends it for good.
+TEST_F(DaemonTest, AStopEndsAStartThatWasTurnedAwayForWantOfALease) {
+  coordinator_.SetTtl(absl::Milliseconds(800));
+  coordinator_.Order(StartOrder("ready;hang"));
+  ASSERT_TRUE(AwaitReady());
+  coordinator_.SetAnswering(false);
+  ASSERT_TRUE(coordinator_.AwaitExits(1));  // the lease is over
+  const size_t hellos = coordinator_.heard().hellos.size();
+  coordinator_.Order(StartOrder("ready;hang", {0}, /*attempt=*/2));
+  ASSERT_TRUE(coordinator_.Await([&](const Heard& heard) { return heard.hellos.size() > hellos; }));
+  EXPECT_EQ(coordinator_.heard().hellos.back().last_command_seq(), 1);  // it was not taken
+  v1::Command order = StopOrder(absl::Seconds(20));
+  order.mutable_stop_ranks()->set_attempt(2);
+  order.mutable_stop_ranks()->set_epoch(2);
+  const int64_t stop = coordinator_.Order(order);
+  const auto heard_stop = [&](const Heard& heard) {
+    for (const auto& message : heard.messages) {
+      if (message.command_ack().seq() == stop) return true;
+    }
+    return heard.hellos.back().last_command_seq() == stop;
+  };
+  ASSERT_TRUE(coordinator_.Await(heard_stop));
+  coordinator_.SetTtl(absl::Seconds(10));
+  coordinator_.SetAnswering(true);
+  // Were the second attempt running, the third would find its device taken.
+  coordinator_.Order(StartOrder("ready;hang", {0}, /*attempt=*/3));
+  ASSERT_TRUE(AwaitReady(2));
+  ASSERT_EQ(Record().ranks_size(), 1);
+  EXPECT_EQ(Record().ranks(0).rank().attempt(), 3);
+  for (const auto& message : coordinator_.heard().messages) {
+    EXPECT_NE(message.rank_ready().rank().attempt(), 2);
+  }
+}
+
 TEST_F(DaemonTest, TheNextWorkerOfAFolderHasALargerIncarnationWhateverTheClockSays) {
   const int64_t first = daemon_->incarnation();
   daemon_.reset();
@@ -544,6 +578,48 @@ TEST_F(DaemonTest, ACancelledLogStreamEnds) {
   coordinator_.StreamLog(request);
   EXPECT_TRUE(coordinator_.Await(
       [](const Heard& heard) { return heard.log_streams_ended.contains("follow"); }));
+}
+
+// Case: beyond 128 streams the worker said nothing, and the reader waited for ever.
+TEST_F(DaemonTest, TooManyLogStreamsAreRefusedOutLoud) {
+  coordinator_.Order(StartOrder("ready;out=hello;hang"));
+  ASSERT_TRUE(AwaitReady());
+  ASSERT_TRUE(Eventually([&] { return LogText() == "hello\n"; }));
+  v1::StreamLog request;
+  request.set_job_uid(kJob);
+  request.set_attempt(1);
+  request.set_follow(true);
+  for (int i = 0; i < 128 + 200; ++i) {
+    request.set_stream_id(fmt::format("stream-{}", i));
+    coordinator_.StreamLog(request);
+  }
+  ASSERT_TRUE(
+      coordinator_.Await([](const Heard& heard) { return heard.logs.size() == 128 + 200; }));
+  int refused = 0;
+  const Heard heard = coordinator_.heard();
+  for (const auto& [id, chunks] : heard.logs) {
+    if (chunks.front().error().empty()) {
+      EXPECT_EQ(chunks.front().data(), "hello\n") << id;
+    } else {
+      EXPECT_THAT(chunks.front().error(), HasSubstr("too many log streams (128)"));
+      ++refused;
+    }
+  }
+  EXPECT_EQ(refused, 200);
+  // Room comes back with the end of one.
+  request.set_stream_id("stream-0");
+  request.set_cancel(true);
+  coordinator_.StreamLog(request);
+  ASSERT_TRUE(coordinator_.Await(
+      [](const Heard& heard) { return heard.log_streams_ended.contains("stream-0"); }));
+  request.set_cancel(false);
+  EXPECT_TRUE(Eventually([&, i = 0]() mutable {
+    const std::string id = fmt::format("later-{}", ++i);
+    request.set_stream_id(id);
+    coordinator_.StreamLog(request);
+    return coordinator_.Await([&](const Heard& heard) { return heard.logs.contains(id); }) &&
+           coordinator_.heard().logs.at(id).front().error().empty();
+  }));
 }
 
 // ---- metrics
