@@ -20,6 +20,8 @@ namespace {
 // Checkpoints of one job that may be under way at a time; older ones will not be completed.
 constexpr size_t kStepsUnderWay = 4;
 constexpr size_t kMessageBytes = 4 << 10;
+// Stands among the parts of a step for "a rank could not save its own".
+constexpr int64_t kNobody = -1;
 
 using Parts = std::map<PartKey, v1::CheckpointPart>;
 
@@ -61,16 +63,22 @@ void SendCommitted(Draft& draft, const v1::Job& job, const v1::Manifest& manifes
   for (const NodeId& node : nodes) draft.AddCommand(node, command);
 }
 
-void SendRejected(Draft& draft, const v1::Job& job, const v1::CheckpointPart& part,
-                  const std::string& reason) {
+// To the newest attempt: its ranks take back what they have written for the step.
+void SendRejected(Draft& draft, const v1::Job& job, int64_t step, const std::string& reason) {
+  const v1::Attempt& attempt = *job.attempts().rbegin();
   v1::Command command;
   v1::CheckpointRejected& rejected = *command.mutable_checkpoint_rejected();
   rejected.set_job_uid(job.uid());
-  rejected.set_attempt(part.attempt());
-  rejected.set_epoch(part.epoch());
-  rejected.set_step(part.step());
+  rejected.set_attempt(attempt.number());
+  rejected.set_epoch(attempt.epoch());
+  rejected.set_step(step);
   rejected.set_reason(CutUtf8(reason, kMessageBytes));
-  for (const NodeId& node : NodesOf(*job.attempts().rbegin())) draft.AddCommand(node, command);
+  for (const NodeId& node : NodesOf(attempt)) draft.AddCommand(node, command);
+}
+
+bool HasFailed(const Parts& parts, const JobUid& uid, int64_t step, int64_t epoch) {
+  const auto mark = parts.find({uid, step, kNobody});
+  return mark != parts.end() && mark->second.epoch() == epoch;
 }
 
 void DeleteOld(Draft& draft, v1::Job& job) {
@@ -119,6 +127,28 @@ void Commit(Draft& draft, v1::Job& job, v1::Manifest manifest) {
   ResizeIfSaved(draft, job, manifest.step());
 }
 
+// The parts of the other ranks will never be a checkpoint; kept, they would fill the disk that is
+// full already. Said once a step, however many ranks fail.
+void GiveUp(Draft& draft, const v1::Job& job, const v1::CheckpointFailed& failed,
+            const std::string& why) {
+  const int64_t epoch = failed.rank().epoch();
+  const bool is_committed =
+      std::ranges::any_of(job.checkpoints(), [&](const v1::Manifest& manifest) {
+        return manifest.step() == failed.step() && manifest.epoch() == epoch;
+      });
+  Parts& parts = draft.live().parts;
+  if (is_committed || HasFailed(parts, job.uid(), failed.step(), epoch)) return;
+  parts.erase(parts.lower_bound({job.uid(), failed.step(), kNobody}),
+              parts.upper_bound({job.uid(), failed.step(), INT64_MAX}));
+  v1::CheckpointPart& mark = parts[{job.uid(), failed.step(), kNobody}];
+  mark.set_job_uid(job.uid());
+  mark.set_epoch(epoch);
+  mark.set_step(failed.step());
+  mark.set_rank(kNobody);
+  BoundParts(parts, job.uid());
+  SendRejected(draft, job, failed.step(), why);
+}
+
 }  // namespace
 
 void ForgetCheckpointParts(Draft& draft, const JobUid& uid) {
@@ -145,6 +175,7 @@ void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart
     return;
   }
   Parts& parts = draft.live().parts;
+  if (HasFailed(parts, part.job_uid(), part.step(), part.epoch())) return;
   v1::CheckpointPart& stored = parts[{part.job_uid(), part.step(), part.rank()}];
   if (stored.epoch() == part.epoch()) return;  // twice
   stored = part;
@@ -160,7 +191,7 @@ void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart
                    fmt::format("the checkpoint of step {} is not usable: {}", part.step(),
                                std::string(manifest.status().message())),
                    {{"step", std::to_string(part.step())}});
-    SendRejected(draft, *found, part, std::string(manifest.status().message()));
+    SendRejected(draft, *found, part.step(), std::string(manifest.status().message()));
   }
   ForgetParts(parts, found->uid(), part.step());
 }
@@ -171,11 +202,13 @@ void OnCheckpointFailed(Draft& draft, const NodeId& node, const v1::CheckpointFa
       CurrentAttempt(draft, *found, failed.rank().attempt(), failed.rank().epoch()) == nullptr) {
     return;
   }
-  draft.AddEvent(
-      found->uid(), v1::SEVERITY_WARNING, "CHECKPOINT_FAILED",
+  const std::string what =
       fmt::format("rank {} on node '{}' could not save step {}: {}", failed.rank().rank(), node,
-                  failed.step(), CutUtf8(failed.message(), kMessageBytes)),
+                  failed.step(), CutUtf8(failed.message(), kMessageBytes));
+  draft.AddEvent(
+      found->uid(), v1::SEVERITY_WARNING, "CHECKPOINT_FAILED", what,
       {{"step", std::to_string(failed.step())}, {"rank", std::to_string(failed.rank().rank())}});
+  if (IsStep(failed.step())) GiveUp(draft, *found, failed, what);
 }
 
 }  // namespace mega::core

@@ -8,7 +8,8 @@ namespace mega::core {
 // With the last part the manifest is committed, once per (job, attempt, step), if the attempt's
 // epoch is the job's newest. The pointer to the newest checkpoint never moves back.
 void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart& part);
-// A failed save is an event; the job goes on.
+// A failed save is an event; the job goes on, and the other ranks take their parts of the step
+// back.
 void OnCheckpointFailed(Draft& draft, const NodeId& node, const v1::CheckpointFailed& failed);
 // What an ended attempt left incomplete stays so.
 void ForgetCheckpointParts(Draft& draft, const JobUid& uid);

@@ -82,6 +82,41 @@ TEST(Checkpoint, AFailedOneIsAnEventAndTheJobGoesOn) {
   EXPECT_EQ(cluster.events(uid).back(), "CHECKPOINT_FAILED");
 }
 
+// Case: one rank met a full disk, and the others' parts of that step stayed on it for ever.
+TEST(Checkpoint, WhenARankCannotSaveTheOthersTakeTheirPartsBack) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  cluster.Save(uid, 20, 0);
+  v1::WorkerMessage failed;
+  *failed.mutable_checkpoint_failed()->mutable_rank() = cluster.ref(uid, 1);
+  failed.mutable_checkpoint_failed()->set_step(20);
+  failed.mutable_checkpoint_failed()->set_message("No space left on device");
+  cluster.Say("b", failed);
+  for (const char* node : {"a", "b"}) {
+    ASSERT_EQ(cluster.Count(node, v1::Command::kCheckpointRejected), 1);
+    const v1::CheckpointRejected& rejected = cluster.sent[node].back().checkpoint_rejected();
+    EXPECT_EQ(rejected.step(), 20);
+    EXPECT_EQ(rejected.epoch(), cluster.attempt(uid).epoch());
+    EXPECT_THAT(rejected.reason(), HasSubstr("No space left on device"));
+  }
+  // More failures of the step are events and nothing else; a late part changes nothing.
+  *failed.mutable_checkpoint_failed()->mutable_rank() = cluster.ref(uid, 0);
+  cluster.Say("a", failed);
+  cluster.Save(uid, 20, 1);
+  cluster.Save(uid, 20, 0);
+  EXPECT_EQ(cluster.Count("a", v1::Command::kCheckpointRejected), 1);
+  EXPECT_TRUE(cluster.job(uid).checkpoints().empty());
+
+  for (const int64_t rank : {0, 1}) cluster.Save(uid, 30, rank);
+  ASSERT_EQ(cluster.job(uid).checkpoints_size(), 1);
+  // What is committed stays.
+  failed.mutable_checkpoint_failed()->set_step(30);
+  cluster.Say("a", failed);
+  failed.mutable_checkpoint_failed()->set_step(-7);
+  cluster.Say("a", failed);
+  EXPECT_EQ(cluster.Count("a", v1::Command::kCheckpointRejected), 1);
+}
+
 TEST(Checkpoint, OneThatDoesNotFitTogetherIsRejectedAndTheJobGoesOn) {
   Cluster cluster;
   const JobUid uid = RunningPair(cluster);

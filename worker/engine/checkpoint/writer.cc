@@ -12,6 +12,9 @@
 namespace mega::checkpoint {
 namespace {
 
+// More than can be under way; an older one is not written any more.
+constexpr size_t kMostDiscarded = 16;
+
 std::span<const std::byte> BytesOf(const TensorView& view) {
   return {view.data(), static_cast<size_t>(view.bytes())};
 }
@@ -101,31 +104,71 @@ absl::Status Writer::Save(int64_t step, std::span<const NamedSlice> share,
 bool Writer::WaitIdle(absl::Duration timeout) {
   const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout);
   MutexLock lock(mu_);
-  while (job_) {
-    if (!changed_.WaitUntil(mu_, deadline)) return !job_;
+  while (job_ || !to_remove_.empty()) {
+    if (!changed_.WaitUntil(mu_, deadline)) return !job_ && to_remove_.empty();
   }
   return true;
+}
+
+void Writer::Discard(int64_t step) {
+  MutexLock lock(mu_);
+  discarded_.insert(step);
+  if (discarded_.size() > kMostDiscarded) discarded_.erase(discarded_.begin());
+  to_remove_.push_back(step);
+  changed_.NotifyAll();
 }
 
 void Writer::Run(std::stop_token stop) {
   while (true) {
     const Job* job = nullptr;
+    int64_t unwanted = 0;
     {
       MutexLock lock(mu_);
-      while (!job_ && !stop.stop_requested()) changed_.WaitFor(mu_, std::chrono::milliseconds(100));
-      if (!job_) return;
-      job = &*job_;  // stays until this thread clears it
+      while (!job_ && to_remove_.empty() && !stop.stop_requested()) {
+        changed_.WaitFor(mu_, std::chrono::milliseconds(100));
+      }
+      if (job_) {
+        job = &*job_;  // stays until this thread clears it
+      } else if (!to_remove_.empty()) {
+        unwanted = to_remove_.front();
+      } else {
+        return;
+      }
+    }
+    if (job == nullptr) {
+      Remove(unwanted);
+      MutexLock lock(mu_);
+      to_remove_.erase(to_remove_.begin());
+      changed_.NotifyAll();
+      continue;
     }
     done_(job->step, Write(*job));
     MutexLock lock(mu_);
+    // It was told to take this step back before it had it.
+    if (discarded_.contains(job->step)) to_remove_.push_back(job->step);
     job_.reset();
     changed_.NotifyAll();
   }
 }
 
+std::string Writer::FileName() const {
+  return fmt::format("a{}-r{:05}.safetensors", rank_.attempt(), rank_.rank());
+}
+
+void Writer::Remove(int64_t step) const {
+  const std::string folder = StepFolder(directory_, step);
+  const std::string path = folder + "/" + FileName();
+  unlink(path.c_str());
+  unlink(TemporaryName(path).c_str());
+  rmdir(folder.c_str());  // only if nobody else has written there
+}
+
 absl::StatusOr<v1::CheckpointPart> Writer::Write(const Job& job) const {
   const std::string folder = StepFolder(directory_, job.step);
-  MEGA_RETURN_IF_ERROR(MakeFolderDurably(folder));
+  if (const absl::Status made = MakeFolderDurably(folder); !made.ok()) {
+    rmdir(folder.c_str());  // only if nobody else has written there
+    return made;
+  }
 
   v1::CheckpointPart part;
   part.set_job_uid(rank_.job_uid());
@@ -138,7 +181,7 @@ absl::StatusOr<v1::CheckpointPart> Writer::Write(const Job& job) const {
   if (job.slices.empty()) return part;
 
   v1::CheckpointFile& file = *part.add_files();
-  file.set_name(fmt::format("a{}-r{:05}.safetensors", rank_.attempt(), rank_.rank()));
+  file.set_name(FileName());
   std::vector<TensorDeclaration> declarations;
   for (const NamedSlice& slice : job.slices) {
     declarations.push_back({NameInFile(slice), slice.view.dtype(), slice.view.shape()});
@@ -175,8 +218,7 @@ absl::StatusOr<v1::CheckpointPart> Writer::Write(const Job& job) const {
   };
   const absl::Status status = write();
   if (!status.ok()) {
-    unlink(TemporaryName(path).c_str());
-    rmdir(folder.c_str());  // only if nobody else has written there
+    Remove(job.step);
     return status;
   }
   return part;

@@ -2,15 +2,18 @@
 // Save copies the values (the snapshot is all that training waits for) and returns; a thread writes
 // one safetensors file under a temporary name, syncs, renames, and hands the part to `done`. One
 // save at a time: while one is under way there is no other, so a stalled disk never stops training.
-// A failure leaves no file and is the caller's to report; the writer goes on working.
+// A failure leaves no file and is the caller's to report; the writer goes on working. Discard takes
+// back what nobody will commit.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/mutex.h"
 #include "mega/v1/checkpoint.pb.h"
@@ -39,7 +42,11 @@ class Writer {
   // what this rank writes (shares.h). `state`: rank 0's, else nothing.
   absl::Status Save(int64_t step, std::span<const NamedSlice> share,
                     std::optional<v1::TrainerState> state);
-  // Until the last Save is done or failed. False when the time is over.
+  // Removes this rank's file of `step` and the folder, if it is empty then; once it is written,
+  // where it is under way. Never of a step that may be committed.
+  void Discard(int64_t step);
+  // Until the last Save is done or failed and nothing is left to remove. False when the time is
+  // over.
   bool WaitIdle(absl::Duration timeout);
 
  private:
@@ -50,6 +57,8 @@ class Writer {
   };
   void Run(std::stop_token stop);
   absl::StatusOr<v1::CheckpointPart> Write(const Job& job) const;
+  std::string FileName() const;
+  void Remove(int64_t step) const;
 
   const std::string directory_;
   const v1::RankRef rank_;
@@ -61,6 +70,8 @@ class Writer {
   Mutex mu_;
   CondVar changed_;
   std::optional<Job> job_ MEGA_GUARDED_BY(mu_);
+  std::set<int64_t> discarded_ MEGA_GUARDED_BY(mu_);     // the newest ones
+  std::vector<int64_t> to_remove_ MEGA_GUARDED_BY(mu_);  // the first is being removed
   std::jthread thread_;
 };
 

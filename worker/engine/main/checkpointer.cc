@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "worker/engine/checkpoint/durable_file.h"
+#include "worker/engine/checkpoint/leftovers.h"
 #include "worker/engine/checkpoint/manifest.h"
 #include "worker/engine/checkpoint/shares.h"
 #include "worker/engine/main/state_slices.h"
@@ -85,6 +86,17 @@ Checkpointer::Checkpointer(const v1::StartTraining& start, int64_t dp_rank, mode
 
 Checkpointer::~Checkpointer() = default;
 
+void Checkpointer::RemoveLeftovers() const {
+  // The coordinator gives the newest that it has committed, and commits no more of earlier
+  // attempts.
+  const checkpoint::Leftovers removed = checkpoint::RemoveLeftovers(
+      impl_->directory, impl_->start.load().step(), impl_->start.rank().attempt(),
+      impl_->start.rank().rank(), impl_->start.plan().world_size());
+  if (removed.files == 0) return;
+  log::Info("removed what an earlier attempt left of checkpoints that were never complete",
+            {{"directory", impl_->directory}, {"files", removed.files}, {"bytes", removed.bytes}});
+}
+
 absl::Status Checkpointer::MakeFolder() const {
   const absl::Status made = checkpoint::MakeFolderDurably(impl_->directory);
   if (!made.ok()) {
@@ -127,7 +139,8 @@ void Checkpointer::Skip(int64_t step, const absl::Status& why) {
   if (!why.ok()) impl_->Report(step, why);
 }
 
-void Checkpointer::PublishCommitted() {
+void Checkpointer::HearVerdicts() {
+  for (const int64_t step : impl_->link.TakeRejected()) impl_->writer->Discard(step);
   while (std::optional<v1::Manifest> manifest = impl_->link.TakeCommitted()) {
     if (impl_->start.rank().rank() != 0) continue;
     const absl::Status written = checkpoint::WriteManifest(*manifest, manifest->directory());
@@ -155,7 +168,7 @@ absl::Status Checkpointer::WaitForCommit(absl::Duration timeout) {
   }
   const absl::Status committed =
       step >= 0 ? impl_->link.WaitForCommit(step, timeout) : absl::OkStatus();
-  PublishCommitted();
+  HearVerdicts();
   return committed;
 }
 

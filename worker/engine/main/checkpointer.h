@@ -22,6 +22,8 @@ class Checkpointer {
                const optimizer::AdamW& optimizer, Pool& pool, Stream& stream, TrainerLink& link);
   ~Checkpointer();
 
+  // Before the first step: what earlier attempts left of saves that were never committed goes.
+  void RemoveLeftovers() const;
   // Makes the folder, before the first step: INVALID_ARGUMENT where none can be made.
   absl::Status MakeFolder() const;
 
@@ -36,13 +38,14 @@ class Checkpointer {
   void Save(int64_t step, const v1::TrainerState& state);
   // Instead of Save. `why`: what Prepare said here; OK where only other ranks cannot save.
   void Skip(int64_t step, const absl::Status& why);
-  // Writes manifests of checkpoints committed meanwhile (rank 0).
-  void PublishCommitted();
+  // What the coordinator said meanwhile: writes manifests of committed checkpoints (rank 0), takes
+  // back what was written for rejected ones.
+  void HearVerdicts();
 
   // Waits until the last save is on this rank's disk. OK too when there was none.
   absl::Status FinishLastSave(absl::Duration timeout);
-  // After FinishLastSave on all ranks: until the coordinator has committed it. OK too when there
-  // was none; else as TrainerLink says.
+  // After FinishLastSave: until the coordinator has committed it, or rejected it and what was
+  // written is taken back. OK too when there was none; else as TrainerLink says.
   absl::Status WaitForCommit(absl::Duration timeout);
 
  private:

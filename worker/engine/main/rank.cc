@@ -36,6 +36,7 @@ namespace {
 using profiler::Phase;
 
 constexpr absl::Duration kCommitTimeout = absl::Seconds(60);
+constexpr absl::Duration kRejectTimeout = absl::Seconds(5);
 // How long a save may wait for the one before: steps of milliseconds meet disks of milliseconds,
 // but no slow disk shall hold up training.
 constexpr absl::Duration kSavePatience = absl::Seconds(2);
@@ -153,6 +154,7 @@ absl::Status TrainingRank::BuildModel() {
   MEGA_ASSIGN_OR_RETURN(state_, Restore(start_, *model_, *optimizer_));
   checkpointer_ = std::make_unique<Checkpointer>(start_, coords_.dp, *model_, *optimizer_, pool_,
                                                  stream_, link_);
+  checkpointer_->RemoveLeftovers();
   // A job whose last save cannot work shall not find out after its last step.
   if (checkpointer_->MustSucceed(start_.plan().steps())) {
     MEGA_RETURN_IF_ERROR(checkpointer_->MakeFolder());
@@ -294,7 +296,7 @@ absl::Status TrainingRank::Run() {
       report_.set_validation_loss(loss);
     }
     if (checkpointer_->Due(step)) MEGA_RETURN_IF_ERROR(Save(step));
-    checkpointer_->PublishCommitted();
+    checkpointer_->HearVerdicts();
     Report(step, step_seconds);
   }
   return FinishSaving();
@@ -334,7 +336,12 @@ absl::Status TrainingRank::FinishSaving() {
   absl::Status accepted = saved.ok() && !all_saved
                               ? absl::UnavailableError("another rank could not save its part")
                               : saved;
-  if (all_saved) accepted = checkpointer_->WaitForCommit(kCommitTimeout);
+  if (all_saved) {
+    accepted = checkpointer_->WaitForCommit(kCommitTimeout);
+  } else if (saved.ok()) {
+    // Only so that what was written here does not stay: the coordinator says when nobody needs it.
+    (void)checkpointer_->WaitForCommit(kRejectTimeout);
+  }
   if (accepted.ok()) return absl::OkStatus();
   const std::string why = fmt::format(
       "the checkpoint of step {}, the last, was not saved and what was trained since the one "

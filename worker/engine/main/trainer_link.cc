@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "base/log.h"
 #include "base/version.h"
@@ -190,6 +191,8 @@ void TrainerLink::Handle(v1::TrainerMessage message) {
                 {{"step", rejected.step()}, {"why", rejected.reason()}});
       rejected_[rejected.step()] = rejected.reason();
       if (rejected_.size() > kMaxRejected) rejected_.erase(rejected_.begin());
+      rejected_steps_.push_back(rejected.step());
+      if (rejected_steps_.size() > kMaxRejected) rejected_steps_.erase(rejected_steps_.begin());
       break;
     }
     case v1::TrainerMessage::kStop:
@@ -266,6 +269,11 @@ std::optional<v1::Manifest> TrainerLink::TakeCommitted() {
   v1::Manifest manifest = std::move(committed_.front());
   committed_.pop_front();
   return manifest;
+}
+
+std::vector<int64_t> TrainerLink::TakeRejected() {
+  MutexLock lock(mu_);
+  return std::exchange(rejected_steps_, {});
 }
 
 bool TrainerLink::StopRequested() const {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -39,6 +40,8 @@ class TrainerLink {
   absl::Status WaitForCommit(int64_t step, absl::Duration timeout);
   // Newest committed manifest not yet taken.
   std::optional<v1::Manifest> TakeCommitted();
+  // Steps whose checkpoint the coordinator rejected, not yet taken; the newest of them.
+  std::vector<int64_t> TakeRejected();
   bool StopRequested() const;
 
   // Thread-safe, never blocks on the network. Step reports beyond 10,000 waiting ones push out the
@@ -63,6 +66,7 @@ class TrainerLink {
   std::deque<v1::Manifest> committed_ MEGA_GUARDED_BY(mu_);
   int64_t committed_step_ MEGA_GUARDED_BY(mu_) = -1;
   std::map<int64_t, std::string> rejected_ MEGA_GUARDED_BY(mu_);  // reasons of the newest steps
+  std::vector<int64_t> rejected_steps_ MEGA_GUARDED_BY(mu_);      // not yet taken
   bool stop_ MEGA_GUARDED_BY(mu_) = false;
   bool closing_ MEGA_GUARDED_BY(mu_) = false;
   bool attached_ MEGA_GUARDED_BY(mu_) = false;

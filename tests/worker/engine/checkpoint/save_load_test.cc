@@ -128,7 +128,7 @@ TEST(Checkpoint, AFailedSaveLeavesNoFileAndTheNextOneWorks) {
     ASSERT_TRUE(idle);
     EXPECT_FALSE(parts.back().ok());
     EXPECT_THAT(std::string(parts.back().status().message()), HasSubstr(folder.path()));
-    EXPECT_THAT(FilesIn(folder.path()), ::testing::IsEmpty());
+    EXPECT_TRUE(fs::is_empty(folder.path()));  // no folder of the step either
   }
   ASSERT_EQ(writer.Save(2, state.slices, std::nullopt), absl::OkStatus());
   ASSERT_TRUE(writer.WaitIdle(absl::Seconds(60)));
@@ -137,6 +137,45 @@ TEST(Checkpoint, AFailedSaveLeavesNoFileAndTheNextOneWorks) {
   EXPECT_EQ(Load(Join({*parts.back()}, 2), StepFolder(folder.path(), 2), loaded.slices),
             absl::OkStatus());
   EXPECT_TRUE(loaded == state);
+}
+
+// Case: one rank met a full disk; what the other had written for the step stayed for ever.
+TEST(Checkpoint, WhatIsDiscardedGoesAndNothingElse) {
+  Pool pool{Device{}};
+  TempDir folder;
+  Stream stream;
+  const State state(pool, kShapes, 1);
+  v1::RankRef self, peer;
+  peer.set_rank(1);
+  std::vector<v1::CheckpointPart> parts;
+  const auto done = [&](int64_t, absl::StatusOr<v1::CheckpointPart> part) {
+    parts.push_back(*std::move(part));
+  };
+  Writer mine(folder.path(), self, pool, stream, done);
+  Writer theirs(folder.path(), peer, pool, stream, done);
+  const auto save = [&](Writer& writer, int64_t step) {
+    ASSERT_EQ(writer.Save(step, state.slices, std::nullopt), absl::OkStatus());
+    ASSERT_TRUE(writer.WaitIdle(absl::Seconds(60)));
+  };
+  save(mine, 1);
+  save(theirs, 1);
+  save(mine, 2);
+  ASSERT_EQ(FilesIn(folder.path()).size(), 3u);
+  mine.Discard(1);
+  mine.Discard(7);  // never written
+  ASSERT_TRUE(mine.WaitIdle(absl::Seconds(60)));
+  EXPECT_EQ(FilesIn(StepFolder(folder.path(), 1)).size(), 1u);
+  EXPECT_EQ(FilesIn(StepFolder(folder.path(), 2)).size(), 1u);
+  theirs.Discard(1);
+  ASSERT_TRUE(theirs.WaitIdle(absl::Seconds(60)));
+  EXPECT_FALSE(fs::exists(StepFolder(folder.path(), 1)));
+  // Told before it is written, it goes once it is.
+  mine.Discard(3);
+  save(mine, 3);
+  EXPECT_FALSE(fs::exists(StepFolder(folder.path(), 3)));
+  const State loaded = Blank(pool);
+  EXPECT_EQ(Load(Join({parts[2]}, 2), StepFolder(folder.path(), 2), loaded.slices),
+            absl::OkStatus());
 }
 
 // Case: a stalled disk held the step thread in the next save until the attempt was ended.

@@ -111,6 +111,7 @@ TEST(Rank, ALastSaveThatIsRejectedIsAnErrorAtOnce) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);  // kExitBadInput
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("the checkpoint of step 4"), HasSubstr("a hole in w")));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint::StepFolder(JobFolder(dir), 4)));
 }
 
 TEST(Rank, ASaveOnTheWayThatIsRejectedCountsAsFailed) {
@@ -121,6 +122,31 @@ TEST(Rank, ASaveOnTheWayThatIsRejectedCountsAsFailed) {
   ScriptedWorker worker(dir, start, {.rejects = 2});
   EXPECT_EQ(RunRank(start, worker), absl::OkStatus());
   EXPECT_THAT(CommittedSteps(worker), ElementsAre(4));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint::StepFolder(JobFolder(dir), 2)));
+}
+
+// Case: shards of saves that a crash had cut off stayed on a full disk.
+TEST(Rank, WhatAnEarlierAttemptLeftOfAnUncommittedSaveGoesBeforeTheFirstStep) {
+  testing::TempDir dir;
+  v1::JobSpec spec = TinyJob(dir);
+  spec.mutable_checkpoint()->set_interval_steps(2);
+  v1::StartTraining start = StartOf(spec, dir);
+  {
+    ScriptedWorker worker(dir, start);
+    ASSERT_EQ(RunRank(start, worker), absl::OkStatus());
+    *start.mutable_load() = worker.committed().at(0);
+  }
+  ASSERT_EQ(start.load().step(), 2);
+  const std::string crashed = checkpoint::StepFolder(JobFolder(dir), 3);
+  std::filesystem::create_directories(crashed);
+  testing::WriteFile(crashed + "/a1-r00000.safetensors", "whole, but of no checkpoint");
+  testing::WriteFile(crashed + "/a1-r00001.safetensors.tmp", "cut o");
+  start.mutable_rank()->set_attempt(2);
+  ScriptedWorker worker(dir, start);
+  ASSERT_EQ(RunRank(start, worker), absl::OkStatus());
+  EXPECT_FALSE(std::filesystem::exists(crashed));
+  EXPECT_TRUE(
+      std::filesystem::exists(checkpoint::StepFolder(JobFolder(dir), 2) + "/manifest.json"));
 }
 
 TEST(Rank, AFolderThatCannotBeMadeIsRefusedBeforeTheFirstStep) {

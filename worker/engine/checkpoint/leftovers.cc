@@ -1,0 +1,83 @@
+#include "worker/engine/checkpoint/leftovers.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "absl/strings/numbers.h"
+#include "worker/engine/checkpoint/durable_file.h"
+#include "worker/engine/checkpoint/manifest.h"
+#include "worker/engine/checkpoint/writer.h"
+
+namespace mega::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Digits at the start of `text`, which is moved past them. Nothing for more than an int64 holds.
+std::optional<int64_t> TakeNumber(std::string_view& text) {
+  const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(absl::string_view(text.data(), end), &number)) return std::nullopt;
+  text.remove_prefix(end);
+  return number;
+}
+
+bool TakePrefix(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+std::optional<int64_t> StepOf(const std::string& folder_name) {
+  std::string_view rest = folder_name;
+  if (!TakePrefix(rest, "step-")) return std::nullopt;
+  const std::optional<int64_t> step = TakeNumber(rest);
+  return rest.empty() ? step : std::nullopt;
+}
+
+struct Origin {
+  int64_t attempt = 0;
+  int64_t rank = 0;
+};
+
+// Of a file that a Writer made, under its name or its temporary one.
+std::optional<Origin> OriginOf(const std::string& file_name) {
+  std::string_view rest = file_name;
+  if (!TakePrefix(rest, "a")) return std::nullopt;
+  const std::optional<int64_t> attempt = TakeNumber(rest);
+  if (!attempt || !TakePrefix(rest, "-r")) return std::nullopt;
+  const std::optional<int64_t> rank = TakeNumber(rest);
+  if (!rank) return std::nullopt;
+  if (rest != ".safetensors" && rest != TemporaryName(".safetensors")) return std::nullopt;
+  return Origin{*attempt, *rank};
+}
+
+}  // namespace
+
+Leftovers RemoveLeftovers(const std::string& directory, int64_t committed_step, int64_t attempt,
+                          int64_t member, int64_t members) {
+  Leftovers removed;
+  std::error_code error;
+  for (const fs::directory_entry& folder : fs::directory_iterator(directory, error)) {
+    const std::optional<int64_t> step = StepOf(folder.path().filename().string());
+    if (!step || *step <= committed_step) continue;
+    if (!fs::is_directory(folder.symlink_status(error))) continue;
+    if (fs::exists(folder.path() / kManifestName, error) || error) continue;
+    for (const fs::directory_entry& file : fs::directory_iterator(folder.path(), error)) {
+      const std::optional<Origin> origin = OriginOf(file.path().filename().string());
+      if (!origin || origin->attempt >= attempt || origin->rank % members != member) continue;
+      if (!fs::is_regular_file(file.symlink_status(error))) continue;
+      const auto bytes = fs::file_size(file.path(), error);
+      if (!fs::remove(file.path(), error)) continue;
+      ++removed.files;
+      removed.bytes += static_cast<int64_t>(bytes);
+    }
+    // The ranks before have taken theirs; the last one to come finds it empty.
+    if (fs::is_empty(folder.path(), error) && !error) fs::remove(folder.path(), error);
+  }
+  return removed;
+}
+
+}  // namespace mega::checkpoint
