@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "base/nearest.h"
 #include "fmt/core.h"
 
@@ -40,7 +41,7 @@ CLI::Validator AtLeast(int64_t least) {
   return CLI::Validator(
       [least](std::string& text) -> std::string {
         int64_t value = 0;
-        if (CLI::detail::lexical_cast(text, value) && value >= least) return "";
+        if (absl::SimpleAtoi(text, &value) && value >= least) return "";  // CLI11 would saturate
         return fmt::format("'{}' is not a whole number of at least {}", text, least);
       },
       /*validator_desc=*/"");
