@@ -11,6 +11,8 @@
 
 #include "CLI/CLI.hpp"
 #include "base/atomic_file.h"
+#include "base/command_line/command_line.h"
+#include "base/grpc_log.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "coordinator/service/coordinator.h"
@@ -104,6 +106,7 @@ int Serve(ServeFlags flags) {
                            : flags.log_level == "error" ? log::Level::kError
                                                         : log::Level::kInfo;
   log::Init("coordinator", level);
+  LogGrpcAtDebug();
   if (absl::Status status = FillDurations(flags, &flags.options.core); !status.ok()) {
     return CannotStart(status);
   }
@@ -205,13 +208,9 @@ int Main(int argc, char** argv) {
   std::string folder;
   int64_t from = 0;
   replay->add_option("DIR", folder, "State folder, or the journal in it")->required();
-  replay->add_option("--from", from, "Compare from this input on");
+  replay->add_option("--from", from, "Compare from this input on")->check(AtLeast(0));
   app.require_subcommand(0, 1);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kOk : kUsage;
-  }
+  if (const auto code = ParseArguments(app, argc, argv)) return *code;
   if (version->parsed()) {
     std::cout << "mega-coordinator " << kVersion << "\n";
     return kOk;

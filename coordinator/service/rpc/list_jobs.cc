@@ -1,15 +1,17 @@
 // JobService.ListJobs: oldest first, so that a page's token stays right while jobs come in.
 #include "absl/strings/numbers.h"
+#include "base/clock.h"
+#include "base/dns_name.h"
+#include "base/utf8.h"
 #include "coordinator/service/page_token.h"
 #include "coordinator/service/rpc/rpcs.h"
 #include "coordinator/service/unary.h"
-
-#include "base/clock.h"
 
 namespace mega::service {
 namespace {
 
 constexpr std::string_view kNamespaces = "namespaces/";
+constexpr size_t kShownBytes = 100;
 
 JobKey KeyOf(const v1::Job& job) {
   return {absl::ToUnixNanos(FromProto(job.create_time())), job.uid()};
@@ -27,7 +29,13 @@ grpc::Status List(const ReadModel& reads, const v1::ListJobsRequest& request,
                                       parent));
     }
     name_space = parent.substr(kNamespaces.size());
-    if (name_space == "-") name_space.clear();
+    if (name_space == "-") {
+      name_space.clear();
+    } else if (!IsDnsLabel(name_space)) {
+      return FieldInvalid("PARENT_INVALID", "parent",
+                          fmt::format("'{}' is not a namespace, which is {}",
+                                      CutUtf8(name_space, kShownBytes), kDnsLabelRule));
+    }
   }
   const std::string query = "jobs in " + name_space;
   size_t size = 0;

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/message_size.h"
+#include "coordinator/core/nodes/hello.h"
 #include "coordinator/service/rpc/rpcs.h"
 #include "coordinator/service/rpc_status.h"
 #include "coordinator/service/stream_handle.h"
@@ -15,15 +16,6 @@ namespace {
 
 constexpr size_t kMostQueuedMessages = 10'000;
 constexpr size_t kMostQueuedBytes = 4 * size_t{kMostMessageBytes};
-constexpr size_t kMostNodeNameBytes = 253;  // of a DNS name
-
-bool IsNodeName(const std::string& name) {
-  if (name.empty() || name.size() > kMostNodeNameBytes) return false;
-  for (unsigned char c : name) {
-    if (!std::isalnum(c) && c != '-' && c != '.' && c != '_' && c != '/') return false;
-  }
-  return true;
-}
 
 class SessionReactor final
     : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
@@ -42,12 +34,11 @@ class SessionReactor final
         return End(FieldInvalid("HELLO_EXPECTED", "hello",
                                 "the first message of a session must be a hello"));
       }
-      if (!IsNodeName(message_.hello().node().name())) {
-        return End(FieldInvalid("NODE_NAME_INVALID", "hello.node.name",
-                                "a node's name is 1 to 253 of [a-zA-Z0-9._/-]; start the worker "
-                                "with --node NAME"));
+      const std::string& name = message_.hello().node().name();
+      if (std::string why = core::WhatIsWrongWithNodeName(name); !why.empty()) {
+        return RefuseForEver(std::move(why));
       }
-      node_ = message_.hello().node().name();
+      node_ = name;
       session_ = shell_.sessions.Open(node_, std::make_shared<Writer>(handle_));
       log::Info("worker connected",
                 {{"node", node_}, {"session", session_}, {"peer", context_->peer()}});
@@ -99,6 +90,15 @@ class SessionReactor final
    private:
     const std::shared_ptr<Handle> handle_;
   };
+
+  // With a status alone, the worker would go on dialling.
+  void RefuseForEver(std::string why) {
+    v1::CoordinatorMessage message;
+    message.mutable_reject()->set_reason(std::move(why));
+    message.mutable_reject()->set_fatal(true);
+    Queue(std::move(message));
+    CloseWhenSent();
+  }
 
   void ReadNext() {
     MutexLock lock(mu_);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/utf8.h"
+#include "coordinator/core/jobs/attempt.h"
 #include "coordinator/service/failed_call.h"
 #include "coordinator/service/job_names.h"
 #include "coordinator/service/pull_stream.h"
@@ -184,6 +185,12 @@ class LogStream final : public PullStream<v1::LogChunk> {
     out.set_job_uid(uid_);
     out.set_attempt(attempt_);
     out.set_rank(rank);
+    // A worker that was asked before the order to start reached it has no log yet and says "end".
+    if (out.end() && out.data().empty() && request_.follow() && !source.has_offset &&
+        MayStillStart(rank)) {
+      Forget(source);  // asked again in a moment
+      return false;
+    }
     const int64_t bytes = std::ssize(out.data());
     if (source.has_offset && out.offset() < source.offset) {
       const int64_t seen = std::min<int64_t>(source.offset - out.offset(), bytes);
@@ -199,6 +206,17 @@ class LogStream final : public PullStream<v1::LogChunk> {
       Forget(source);
     }
     return !out.data().empty() || out.end();
+  }
+
+  bool MayStillStart(int64_t rank) const {
+    const auto job = shell_.reads.JobRecord(uid_);
+    if (job == nullptr || core::IsTerminal(job->phase())) return false;
+    for (const v1::Attempt& attempt : job->attempts()) {
+      if (attempt.number() != attempt_) continue;
+      return attempt.state() != v1::ATTEMPT_STATE_ENDED && rank < attempt.ranks_size() &&
+             core::MayRun(attempt.ranks(static_cast<int>(rank)));
+    }
+    return false;
   }
 
   // True: the worker cannot give this log, and `end` says why. Asking again would not help.

@@ -18,6 +18,9 @@ void Submit(const Shell& shell, const v1::SubmitJobRequest& request, v1::Job& jo
     return reactor->Finish(std::move(status));
   }
   if (request.validate_only()) {
+    // No uid: there is no such job. Its name is what would find it.
+    job.set_name(fmt::format("namespaces/{}/jobs/{}", checked.metadata.namespace_(),
+                             checked.metadata.name()));
     *job.mutable_metadata() = checked.metadata;
     *job.mutable_spec() = request.spec();
     *job.mutable_resolved_spec() = checked.resolved;

@@ -128,6 +128,8 @@ TEST_F(BinaryTest, PortInUseEndsWithOneAndSaysSo) {
                  dir_.path() + "/out2");
   EXPECT_EQ(second.Wait(), 1);
   EXPECT_THAT(second.output(), HasSubstr("cannot listen on " + address));
+  // Our words alone, without those of a library before them.
+  EXPECT_TRUE(second.output().starts_with("mega-coordinator: ")) << second.output();
 }
 
 TEST_F(BinaryTest, FailedCommitEndsWithThreeAndTheCallerIsPromisedNothing) {
@@ -181,6 +183,9 @@ TEST_F(BinaryTest, BadFlagsAreUsageErrors) {
   EXPECT_EQ(heartbeat.Wait(), 2);
   Program unknown({"--stat-dir", "x"}, dir_.path() + "/out2");
   EXPECT_EQ(unknown.Wait(), 2);
+  Program command({"rePlya", dir_.path(), "--help"}, out());
+  EXPECT_EQ(command.Wait(), 2);
+  EXPECT_THAT(command.output(), HasSubstr("did you mean mega-coordinator replay?"));
   Program none({}, dir_.path() + "/out3");
   EXPECT_EQ(none.Wait(), 2);
   EXPECT_THAT(none.output(), HasSubstr("--state-dir"));

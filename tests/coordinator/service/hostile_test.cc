@@ -98,9 +98,23 @@ TEST_F(HostileTest, SessionMustBeginWithAHello) {
 
 TEST_F(HostileTest, NodeNamesAreChecked) {
   StartCoordinator();
-  FakeWorker worker("bad\nname", 1);
-  worker.Connect(address());
-  EXPECT_EQ(worker.session_end().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  const auto stub = v1::WorkerService::NewStub(
+      grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
+  for (const std::string& name : {std::string("bad\nname"), std::string("a/b"), std::string(".."),
+                                  std::string(), std::string(1 << 20, 'n')}) {
+    const auto context = Context();
+    const auto stream = stub->Session(context.get());
+    v1::WorkerMessage message;
+    message.mutable_hello()->mutable_node()->set_name(name);
+    stream->Write(message);
+    v1::CoordinatorMessage answer;
+    ASSERT_TRUE(stream->Read(&answer));
+    EXPECT_TRUE(answer.reject().fatal());  // or the worker would dial for ever
+    EXPECT_THAT(answer.reject().reason(), HasSubstr("parts joined by dots"));
+    EXPECT_LT(answer.reject().reason().size(), 1000u);
+    EXPECT_FALSE(stream->Read(&answer));
+    EXPECT_TRUE(stream->Finish().ok());
+  }
 }
 
 TEST_F(HostileTest, WhatIsTooLargeIsRefused) {

@@ -93,6 +93,36 @@ TEST_F(LogsTest, BytesArriveExactlyAcrossABrokenWorkerStream) {
   EXPECT_EQ(read.text, Text(0, 2000));
 }
 
+// Case: `logs -f` asked for a rank whose order to start was still on its way; the worker knew no
+// such rank, and the reader never heard of it again.
+TEST_F(LogsTest, ARankThatItsWorkerDoesNotKnowYetIsAskedForAgain) {
+  v1::StreamLogsRequest request;
+  request.set_follow(true);
+  auto reader = std::async(std::launch::async, [&] { return ReadLogs(request); });
+  const v1::StreamLog early = Asked();
+  ASSERT_TRUE(worker_.PushLogs({Chunk(early, 0, 0, true)}).ok());
+  const v1::StreamLog again = Asked();
+  EXPECT_NE(again.stream_id(), early.stream_id());
+  EXPECT_EQ(again.offset(), 0);
+  ASSERT_TRUE(worker_.PushLogs({Chunk(again, 0, 500, true)}).ok());
+  const Read read = reader.get();
+  EXPECT_TRUE(read.status.ok()) << read.status.error_message();
+  EXPECT_EQ(read.text, Text(0, 500));
+}
+
+TEST_F(LogsTest, ARankThatHasEndedWithoutAWordIsNotAskedForAgain) {
+  worker_.Exit(start_, 0);
+  AwaitPhase("talker", v1::JOB_PHASE_SUCCEEDED);
+  v1::StreamLogsRequest request;
+  request.set_follow(true);
+  auto reader = std::async(std::launch::async, [&] { return ReadLogs(request); });
+  const v1::StreamLog ask = Asked();
+  ASSERT_TRUE(worker_.PushLogs({Chunk(ask, 0, 0, true)}).ok());
+  const Read read = reader.get();
+  EXPECT_TRUE(read.status.ok()) << read.status.error_message();
+  EXPECT_EQ(read.text, "");
+}
+
 TEST_F(LogsTest, ResumesFromTheClientsOffset) {
   v1::StreamLogsRequest request;
   (*request.mutable_offsets())[0] = 700;
