@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/nodes/cordon.h"
+#include "coordinator/core/nodes/hello_size.h"
 #include "coordinator/core/nodes/liveness.h"
 #include "coordinator/core/nodes/witnesses.h"
 #include "fmt/core.h"
@@ -52,6 +53,10 @@ Judgement JudgeShape(const NodeId& id, const v1::Hello& hello) {
             fmt::format("node '{}' names {} devices with {} different indices; at most {}, each "
                         "once",
                         id, node.devices_size(), indices.size(), kDevicesPerNode)};
+  }
+  if (const std::string wrong = WhatIsTooLarge(hello); !wrong.empty()) {
+    return {Verdict::kRefuseForEver,
+            fmt::format("node '{}' says too much of itself: {}", id, wrong)};
   }
   if (hello.last_command_seq() < 0 || hello.last_command_seq() > kMostCommandSeq) {
     return {Verdict::kRefuseForEver,

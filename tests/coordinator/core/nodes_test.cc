@@ -297,6 +297,19 @@ TEST(Hello, AnImpossibleOneIsRefusedForEver) {
   EXPECT_TRUE(cluster.state.durable.nodes.empty());
 }
 
+// Case: a hello of 64 MiB became a durable node and 100,000 durable orders.
+TEST(Hello, OneThatSaysTooMuchIsRefusedForEverWithAllThatIsTooMuch) {
+  Cluster cluster;
+  cluster.Hello("a", {.rack = std::string(600, 'r'), .running = std::vector<v1::RankRef>(9000)});
+  ASSERT_FALSE(cluster.effects.empty());
+  const v1::Reject& reject = cluster.effects[0].send().message().reject();
+  EXPECT_TRUE(reject.fatal());
+  EXPECT_THAT(reject.reason(), ::testing::HasSubstr("9000 running ranks (at most 8192)"));
+  EXPECT_THAT(reject.reason(), ::testing::HasSubstr("600 bytes in a label (at most 512)"));
+  EXPECT_TRUE(cluster.state.durable.nodes.empty());
+  EXPECT_TRUE(cluster.state.durable.commands.empty());
+}
+
 TEST(Goodbye, EndsTheNodesRanksAndNothingIsPlacedThere) {
   Cluster cluster;
   const JobUid uid = RunningPair(cluster);
