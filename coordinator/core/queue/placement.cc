@@ -48,12 +48,6 @@ std::vector<v1::Node> FleetNodes(const State& state) {
   return nodes;
 }
 
-int64_t CountFreeDevices(const State& state) {
-  int64_t count = 0;
-  for (const v1::Node& node : FreeNodes(state)) count += node.devices_size();
-  return count;
-}
-
 absl::Status Fits(const State& state, const v1::Plan& plan) {
   if (plan.ranks().empty() || plan.world_size() != plan.ranks_size()) {
     return InvalidArgument("the plan places {} ranks of a world of {}", plan.ranks_size(),

@@ -20,7 +20,6 @@ std::vector<v1::Node> NodesWithout(const State& state, const std::set<JobUid>& e
 // and that no cordon takes out.
 bool IsOfFleet(const v1::Node& node);
 std::vector<v1::Node> FleetNodes(const State& state);
-int64_t CountFreeDevices(const State& state);
 
 // OK if every rank of the plan has a free device of its own on a schedulable node, all of them with
 // the numeric libraries that the plan counts on.
