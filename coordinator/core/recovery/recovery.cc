@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "coordinator/core/jobs/damage.h"
 #include "coordinator/core/jobs/pause.h"
 #include "coordinator/core/jobs/phase.h"
 #include "coordinator/core/jobs/time_limit.h"
@@ -113,6 +114,7 @@ bool IsClean(const v1::ExitStatus& exit) { return exit.code() == 0 && exit.signa
 void AfterAttempt(Draft& draft, v1::Job& job) {
   const v1::Attempt& attempt = *job.attempts().rbegin();
   CountProgress(job, attempt);
+  DropDamaged(draft, job);
 
   if (job.cancel_requested()) {
     return EndJob(draft, job, v1::JOB_PHASE_CANCELLED, "cancelled by a user");

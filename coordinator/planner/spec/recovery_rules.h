@@ -11,6 +11,8 @@ namespace mega::spec {
 // anywhere (EX_USAGE), and the operator's or the engine's own verdict not to be started again.
 inline constexpr int kExitBadInput = 64;
 inline constexpr int kExitDoNotRequeue = 93;
+// The checkpoint that it was given is missing or damaged: the next attempt takes an older one.
+inline constexpr int kExitUnusableCheckpoint = 65;
 
 //   recovery.ladder names each rung once, and nothing after stop
 //   recovery.rules can be read, name rungs that exist, and only confirm the reserved codes

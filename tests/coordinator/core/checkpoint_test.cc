@@ -71,6 +71,63 @@ TEST(Checkpoint, OldOnesAreDeletedBeyondKeep) {
   EXPECT_EQ(cluster.Count("a", v1::Command::kDeleteCheckpoint), 2);
 }
 
+// Case: one damaged byte of the newest checkpoint failed a job that had older ones.
+TEST(Checkpoint, OneThatCannotBeReadIsPassedOverForTheOneBefore) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  for (const int64_t step : {10, 20}) {
+    for (const int64_t rank : {0, 1}) cluster.Save(uid, step, rank);
+  }
+  cluster.StepDone(uid, 25);
+  const auto end = [&](int code) {
+    cluster.Exit(uid, 0, 1);  // felt the end of its peer, and was heard of first
+    cluster.Exit(uid, 1, code);
+    cluster.Run(absl::Seconds(5));
+  };
+  end(1);
+  ASSERT_EQ(cluster.attempt(uid).start_step(), 20);
+  EXPECT_THAT(cluster.events(uid), testing::Not(testing::Contains("CHECKPOINT_DAMAGED")));
+
+  end(65);
+  EXPECT_THAT(cluster.events(uid), testing::Contains("CHECKPOINT_DAMAGED"));
+  const v1::Attempt& ended = cluster.job(uid).attempts(1);
+  EXPECT_EQ(ended.failed_rank(), 1);
+  EXPECT_EQ(ended.failed_node(), "");
+  EXPECT_THAT(ended.cause(), HasSubstr("could not read the checkpoint of step 20"));
+  ASSERT_EQ(cluster.job(uid).checkpoints_size(), 1);
+  EXPECT_EQ(cluster.attempt(uid).start_step(), 10);
+  EXPECT_EQ(cluster.sent["b"].back().start_ranks().load().step(), 10);
+  EXPECT_EQ(cluster.Count("a", v1::Command::kDeleteCheckpoint), 0) << "its files may tell why";
+  EXPECT_EQ(cluster.job(uid).restarts(), 2);
+  EXPECT_EQ(cluster.job(uid).recoveries().rbegin()->from_step(), 10);
+
+  // What it trains again it saves again.
+  cluster.StepDone(uid, 20);
+  for (const int64_t rank : {0, 1}) cluster.Save(uid, 20, rank);
+  EXPECT_EQ(cluster.job(uid).checkpoints().rbegin()->epoch(), cluster.attempt(uid).epoch());
+}
+
+TEST(Checkpoint, WithoutAnyThatCanBeReadTheJobBeginsAnewWithinItsBudget) {
+  Cluster cluster;
+  cluster.Hello("a", {.devices = 1});
+  cluster.Submit("job", 1);
+  cluster.StepDone("job", 5);
+  cluster.Save("job", 5, 0);
+  for (const int code : {1, 65}) {
+    cluster.Exit("job", 0, code);
+    cluster.Run(absl::Seconds(5));
+  }
+  EXPECT_EQ(cluster.attempt("job").number(), 3);
+  EXPECT_FALSE(cluster.attempt("job").has_load());
+  EXPECT_EQ(cluster.attempt("job").start_step(), 0);
+  for (int i = 0; i < 3; ++i) {  // without a checkpoint the code is a failure like any other
+    cluster.Exit("job", 0, 65);
+    cluster.Run(absl::Seconds(5));
+  }
+  EXPECT_EQ(cluster.job("job").phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_THAT(cluster.job("job").reason(), HasSubstr("gained no step"));
+}
+
 TEST(Checkpoint, AFailedOneIsAnEventAndTheJobGoesOn) {
   Cluster cluster;
   const JobUid uid = RunningPair(cluster);

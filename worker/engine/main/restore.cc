@@ -82,11 +82,11 @@ absl::StatusOr<v1::TrainerState> Continue(const v1::Manifest& manifest, const st
   return state;
 }
 
-// The coordinator's manifest, where rank 0 died before it had written it beside the files.
+// The coordinator's manifest, where rank 0 died before it had written it beside the files. One of
+// an earlier attempt lies there when its files were damaged and the step was saved again.
 void PublishMissing(const v1::Manifest& manifest) {
-  std::error_code error;
-  const std::string path = manifest.directory() + "/" + checkpoint::kManifestName;
-  if (std::filesystem::exists(path, error) || error) return;
+  const absl::StatusOr<v1::Manifest> there = checkpoint::ReadManifest(manifest.directory());
+  if (there.ok() && there->epoch() == manifest.epoch()) return;
   const absl::Status written = checkpoint::WriteManifest(manifest, manifest.directory());
   if (!written.ok()) {
     log::Warn("manifest.json was not written; the coordinator still has the manifest",
@@ -94,17 +94,48 @@ void PublishMissing(const v1::Manifest& manifest) {
   }
 }
 
+constexpr char kUnusable[] = "unusable checkpoint";
+
+// A folder of a step that is gone is a damaged checkpoint. Where not even the folder above it is
+// there, none of the job's checkpoints is, and most likely they are only out of sight: nobody shall
+// train from the beginning because a file system is not mounted.
+absl::Status CheckInSight(const v1::Manifest& manifest) {
+  const std::filesystem::path above =
+      std::filesystem::path(manifest.directory()).lexically_normal().parent_path();
+  std::error_code error;
+  if (std::filesystem::exists(above, error)) return absl::OkStatus();
+  return absl::UnavailableError(fmt::format(
+      "checkpoint {} cannot be loaded: there is no folder {} on this node; mount it, or give the "
+      "job a checkpoint.directory that all its nodes share",
+      manifest.directory(), above.string()));
+}
+
+absl::StatusOr<v1::TrainerState> ContinueCommitted(const v1::StartTraining& start,
+                                                   models::Decoder& model,
+                                                   optimizer::AdamW& optimizer) {
+  const v1::Manifest& manifest = start.load();
+  MEGA_RETURN_IF_ERROR(checkpoint::ValidateManifest(manifest));
+  MEGA_RETURN_IF_ERROR(CheckInSight(manifest));
+  MEGA_ASSIGN_OR_RETURN(v1::TrainerState state,
+                        Continue(manifest, manifest.directory(), start.spec(), model, optimizer));
+  if (start.rank().rank() == 0) PublishMissing(manifest);
+  return state;
+}
+
 }  // namespace
+
+bool IsUnusableCheckpoint(const absl::Status& status) {
+  return status.GetPayload(kUnusable).has_value();
+}
 
 absl::StatusOr<v1::TrainerState> Restore(const v1::StartTraining& start, models::Decoder& model,
                                          optimizer::AdamW& optimizer) {
   if (start.has_load() && start.load().step() > 0) {
-    const v1::Manifest& manifest = start.load();
-    MEGA_RETURN_IF_ERROR(checkpoint::ValidateManifest(manifest));
-    MEGA_ASSIGN_OR_RETURN(const v1::TrainerState state,
-                          Continue(manifest, manifest.directory(), start.spec(), model, optimizer));
-    if (start.rank().rank() == 0) PublishMissing(manifest);
-    return state;
+    absl::StatusOr<v1::TrainerState> state = ContinueCommitted(start, model, optimizer);
+    if (state.ok()) return state;
+    absl::Status why = state.status();
+    why.SetPayload(kUnusable, absl::Cord());
+    return why;
   }
   v1::TrainerState fresh;
   fresh.set_seed(start.spec().training().seed());

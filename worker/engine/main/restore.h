@@ -19,6 +19,10 @@ namespace mega::engine {
 absl::StatusOr<v1::TrainerState> Restore(const v1::StartTraining& start, models::Decoder& model,
                                          optimizer::AdamW& optimizer);
 
+// Was it the coordinator's manifest that Restore could not load? Then the job may be right, and an
+// older checkpoint of it good.
+bool IsUnusableCheckpoint(const absl::Status& status);
+
 // A model for generation: a Mega checkpoint or a Hugging Face folder.
 struct LoadedModel {
   std::unique_ptr<models::Decoder> decoder;

@@ -6,6 +6,7 @@
 #include "worker/engine/main/exit_codes.h"
 #include "worker/engine/main/leave_within.h"
 #include "worker/engine/main/rank.h"
+#include "worker/engine/main/restore.h"
 
 namespace mega::engine {
 namespace {
@@ -28,7 +29,7 @@ int ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kDataLoss:
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kUnimplemented:
-      return kExitBadInput;
+      return IsUnusableCheckpoint(status) ? kExitUnusableCheckpoint : kExitBadInput;
     default:
       return kExitFailed;
   }

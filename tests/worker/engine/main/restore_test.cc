@@ -105,5 +105,50 @@ TEST(Restore, AMissingManifestIsWrittenWhenItsCheckpointIsLoaded) {
   EXPECT_EQ(checkpoint::ReadManifest(manifest.directory()).status(), absl::OkStatus());
 }
 
+// The coordinator's checkpoint is not the user's mistake: an older one may do.
+TEST(Restore, ACommittedCheckpointThatCannotBeReadIsToldFromWrongInput) {
+  namespace fs = std::filesystem;
+  testing::TempDir dir;
+  v1::JobSpec spec = TinyJob(dir);
+  spec.mutable_checkpoint()->set_interval_steps(2);
+  const v1::Manifest manifest = Trained(dir, spec);
+  const std::string shard = manifest.directory() + "/" + manifest.files(0).name();
+  const auto load = [&](const v1::Manifest& from) {
+    v1::StartTraining start = StartOf(spec, dir);
+    *start.mutable_load() = from;
+    ScriptedWorker worker(dir, start);
+    return RunRank(start, worker);
+  };
+  const auto expect_unusable = [&](std::string_view why) {
+    const absl::Status status = load(manifest);
+    EXPECT_TRUE(IsUnusableCheckpoint(status)) << why << ": " << status;
+  };
+  const std::string bytes = testing::ReadFile(shard);
+  std::string damaged = bytes;
+  damaged.back() = static_cast<char>(damaged.back() ^ 1);
+  testing::WriteFile(shard, damaged);
+  expect_unusable("a bit");
+  testing::WriteFile(shard, bytes.substr(0, bytes.size() / 2));
+  expect_unusable("torn");
+  fs::remove(shard);
+  expect_unusable("no shard");
+  fs::remove_all(manifest.directory());
+  expect_unusable("no folder");
+
+  v1::JobSpec by_user = spec;
+  by_user.mutable_checkpoint()->set_load(manifest.directory());
+  const v1::StartTraining start = StartOf(by_user, dir);
+  ScriptedWorker worker(dir, start);
+  const absl::Status wrong = RunRank(start, worker);
+  EXPECT_EQ(wrong.code(), absl::StatusCode::kNotFound) << wrong;
+  EXPECT_FALSE(IsUnusableCheckpoint(wrong));
+
+  // Everything is gone: the disk is not mounted, more likely than each of them damaged.
+  fs::remove_all(fs::path(manifest.directory()).parent_path());
+  const absl::Status out_of_sight = load(manifest);
+  EXPECT_EQ(out_of_sight.code(), absl::StatusCode::kUnavailable) << out_of_sight;
+  EXPECT_THAT(std::string(out_of_sight.message()), HasSubstr("mount it"));
+}
+
 }  // namespace
 }  // namespace mega::engine

@@ -1,0 +1,118 @@
+// Disks that lie, lose or are full: the job, or the coordinator, goes on with what is still true.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+
+#include "tests/e2e/cluster.h"
+
+namespace mega::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+int64_t Int(const json& value) {
+  return value.is_string() ? std::stoll(value.get<std::string>()) : value.get<int64_t>();
+}
+
+// Folders of checkpoints by step.
+std::map<int64_t, fs::path> Saved(const fs::path& checkpoints) {
+  std::map<int64_t, fs::path> folders;
+  if (!fs::exists(checkpoints)) return folders;
+  for (const auto& entry : fs::recursive_directory_iterator(checkpoints)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("step-")) folders[std::stoll(name.substr(5))] = entry.path();
+  }
+  return folders;
+}
+
+int Events(const Cluster& cluster, const std::string& uid, const std::string& reason) {
+  const std::string events = cluster.Ctl({"events", uid}).out;
+  int count = 0;
+  for (size_t at = events.find(reason); at != std::string::npos; at = events.find(reason, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+// A job whose newest checkpoint is made unusable, and whose rank is then killed, goes on from the
+// one before.
+void ExpectToGoOnFromTheOneBefore(const std::function<void(const fs::path&)>& damage) {
+  Cluster cluster;
+  cluster.StartWorker("a", 2);
+  const fs::path checkpoints = cluster.path() / "checkpoints";
+  const std::string uid = cluster.Submit(TinyJob(cluster.path(), "damaged", 2, 100'000) +
+                                         "  checkpoint: {directory: " + checkpoints.string() +
+                                         ", interval_steps: 100, keep: 4}\n");
+  const auto committed = [&] {
+    std::vector<int64_t> steps;
+    for (const json& manifest : cluster.Job(uid).value("checkpoints", json::array())) {
+      steps.push_back(Int(manifest["step"]));
+    }
+    return steps;
+  };
+  ASSERT_TRUE(Eventually([&] { return committed().size() >= 2; }, Seconds(120)));
+  // Nothing is saved while they stand still; what was on its way to the coordinator may arrive.
+  const pid_t rank0 = cluster.RankPid(uid, 0), rank1 = cluster.RankPid(uid, 1);
+  ASSERT_GT(rank0, 0);
+  ASSERT_GT(rank1, 0);
+  kill(rank0, SIGSTOP);
+  kill(rank1, SIGSTOP);
+  const std::vector<int64_t> known = committed();
+  const int64_t newest = known.back(), before = known[known.size() - 2];
+  for (const auto& [step, folder] : Saved(checkpoints)) {
+    if (step >= newest) damage(folder);
+  }
+  kill(rank1, SIGKILL);
+  const auto goes_on = [&] {
+    const json attempt = cluster.Job(uid)["attempts"].back();
+    return attempt.contains("first_step_time") && attempt.contains("load") &&
+           Int(attempt["load"]["step"]) == before;
+  };
+  EXPECT_TRUE(Eventually(goes_on, Seconds(60))) << cluster.Ctl({"events", uid}).out;
+  EXPECT_GE(Events(cluster, uid, "CHECKPOINT_DAMAGED"), 1);
+  // The same steps are saved once more, in the same folder, and are good.
+  EXPECT_TRUE(Eventually([&] { return committed().back() > newest; }, Seconds(60)));
+  EXPECT_EQ(cluster.Ctl({"cancel", uid}).code, 0);
+}
+
+// Case: the job ended with code 64, "wrong input", though an older checkpoint was there.
+TEST(Damage, AByteOfTheNewestCheckpointCostsTheJobThatCheckpoint) {
+  ExpectToGoOnFromTheOneBefore([](const fs::path& folder) {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.path().extension() != ".safetensors") continue;
+      std::string bytes = ReadFile(entry.path());
+      bytes.back() = static_cast<char>(bytes.back() ^ 1);
+      WriteFile(entry.path(), bytes);
+    }
+  });
+}
+
+TEST(Damage, SoDoesTheLossOfItsFolder) {
+  ExpectToGoOnFromTheOneBefore([](const fs::path& folder) { fs::remove_all(folder); });
+}
+
+// Case: steps could not be written, RocksDB ended the coordinator on an assertion, SIGABRT.
+TEST(Damage, AFullDiskEndsTheCoordinatorWithThreeAndNothingIsLost) {
+  Cluster cluster;
+  cluster.StartWorker("a", 2);
+  const std::string uid = cluster.Submit(TinyJob(cluster.path(), "full", 2, 100'000));
+  ASSERT_TRUE(cluster.WaitForStep(uid, 20, Seconds(60)));
+  const pid_t rank0 = cluster.RankPid(uid, 0);
+  // No file of it can grow any more.
+  const rlimit none{0, 0};
+  ASSERT_EQ(prlimit(cluster.coordinator().pid(), RLIMIT_FSIZE, &none, nullptr), 0);
+  const auto exit = cluster.coordinator().Wait(Seconds(30));
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 3) << exit->signal;
+  cluster.StartCoordinator();
+  EXPECT_GE(Int(cluster.Job(uid).value("last_step", json(0))), 20);
+  EXPECT_TRUE(cluster.WaitForStep(uid, cluster.LastStep(uid) + 20, Seconds(30)));
+  EXPECT_EQ(cluster.RankPid(uid, 0), rank0) << "the job went on meanwhile";
+  EXPECT_EQ(cluster.Ctl({"cancel", uid}).code, 0);
+}
+
+}  // namespace
+}  // namespace mega::e2e
