@@ -1,7 +1,9 @@
 #include "coordinator/service/coordinator.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -84,6 +86,7 @@ class CoordinatorImpl final : public Coordinator {
     store_ = store;
     MEGA_ASSIGN_OR_RETURN(core::State state, store_->Load());
     state.options = options_.core;
+    MEGA_RETURN_IF_ERROR(RestoreSteps(state));
     reads_.Load(state);
     exporter_ = std::make_shared<Exporter>(
         reads_, clock_,
@@ -114,7 +117,21 @@ class CoordinatorImpl final : public Coordinator {
       return FailedPrecondition("state folder {} cannot be made: {}; choose another --state-dir",
                                 options_.state_dir, error.message());
     }
-    return state::RocksDbStore::Open(options_.state_dir + "/db");
+    return state::RocksDbStore::Open(options_.state_dir + "/db", nullptr,
+                                     options_.accept_lost_state);
+  }
+
+  // How far running attempts have come is not among what the core keeps; the history has it.
+  absl::Status RestoreSteps(core::State& state) const {
+    for (const auto& [uid, job] : state.durable.jobs) {
+      const v1::Attempt* attempt = core::LiveAttempt(job);
+      if (attempt == nullptr) continue;
+      MEGA_ASSIGN_OR_RETURN(
+          std::optional<v1::StepReport> newest,
+          store_->NewestStep(uid, attempt->epoch(), std::max<int64_t>(attempt->start_step(), 0)));
+      if (newest) *state.live.jobs[uid].mutable_newest() = *std::move(newest);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status StartMetrics() {
@@ -131,10 +148,15 @@ class CoordinatorImpl final : public Coordinator {
     if (options_.journal_bytes > 0) {
       journal_ = std::make_unique<Journal>(options_.state_dir + "/journal", options_.journal_bytes);
     }
-    recorder_ = std::make_unique<StepRecorder>(*store_, [this](const v1::StepReport& report) {
-      exporter_->AddStep(report);
-      reads_.PublishStep(report);
-    });
+    recorder_ = std::make_unique<StepRecorder>(
+        *store_,
+        [this](const v1::StepReport& report) {
+          exporter_->AddStep(report);
+          reads_.PublishStep(report);
+        },
+        [this](const absl::Status& status) {
+          if (options_.failed) options_.failed(status);
+        });
     checks_ = std::make_unique<WorkThread>(kMostChecksWaiting);
     history_ = std::make_unique<WorkThread>(kMostReadsWaiting);
     plans_ = std::make_unique<WorkThread>(kMostPlansWaiting);
@@ -153,8 +175,9 @@ class CoordinatorImpl final : public Coordinator {
     };
     outlets.measured_commit = [this](double seconds) { exporter_->AddCommit(seconds); };
     outlets.measured_lag = [this](double seconds) { exporter_->AddLag(seconds); };
-    loop_ = std::make_unique<Loop>(std::move(state), *store_, reads_, journal_.get(), clock_,
-                                   Loop::Options{}, std::move(outlets));
+    loop_ =
+        std::make_unique<Loop>(std::move(state), *store_, reads_, journal_.get(), clock_,
+                               Loop::Options{}, std::move(outlets));
   }
 
   absl::Status Serve(const ListenAddress& listen) {

@@ -16,13 +16,15 @@ struct CoordinatorOptions {
   std::string listen = "127.0.0.1:0";
   std::string metrics_listen = "127.0.0.1:0";  // empty: no metrics
   std::string state_dir;                       // made if absent
+  bool accept_lost_state = false;              // changes that were acknowledged may be missing
   bool insecure = false;                       // may listen beyond loopback
   int64_t journal_bytes = 1 << 30;             // 0: no journal
   core::Options core;
   // The port is open at this address, and the state is yet to be loaded: calls are refused as
   // UNAVAILABLE, health says NOT_SERVING. Within Start, once.
   std::function<void(const std::string& address)> listening;
-  // The store can no longer be trusted: the process must end. On some thread, once.
+  // The store can no longer be trusted: the process must end. On some thread, at most once by each
+  // of those that write.
   std::function<void(const absl::Status&)> failed;
 };
 

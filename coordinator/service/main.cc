@@ -121,18 +121,24 @@ int Serve(ServeFlags flags) {
   const int signals = signalfd(-1, &stop, SFD_CLOEXEC);
   if (signals < 0) return CannotStart(ErrnoStatus(errno, "signalfd"));
 
-  flags.options.failed = [](const absl::Status& status) {
+  flags.options.failed = [state_dir = flags.options.state_dir](const absl::Status& status) {
     log::Error(
-        "the store failed; stopping at once, for nothing may be promised any more. Look at "
-        "the disk of --state-dir, then start again",
-        {{"error", status.ToString()}});
+        "the store failed; stopping at once, for nothing may be promised any more. Make room on "
+        "the disk of --state-dir (or see to what the error says), then start again: all that was "
+        "acknowledged is there, and jobs go on running meanwhile",
+        {{"state_dir", state_dir}, {"error", status.ToString()}});
     std::_Exit(kStoreFailed);
   };
   flags.options.listening = [](const std::string& address) {
     log::Info("listening; the state is being loaded", {{"address", address}});
   };
   auto coordinator = service::Coordinator::Start(flags.options);
-  if (!coordinator.ok()) return CannotStart(coordinator.status());
+  if (!coordinator.ok()) {
+    const int code = CannotStart(coordinator.status());
+    const bool is_of_store =
+        absl::IsDataLoss(coordinator.status()) || absl::IsResourceExhausted(coordinator.status());
+    return is_of_store ? kStoreFailed : code;
+  }
   log::Info("serving", {{"address", (*coordinator)->address()},
                         {"metrics", (*coordinator)->metrics_address()},
                         {"state", flags.options.state_dir},
@@ -186,6 +192,8 @@ void AddServeFlags(CLI::App& app, ServeFlags& flags) {
   app.add_option("--journal-bytes", options.journal_bytes, "Bound of the journal; 0: none")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 44));
+  app.add_flag("--accept-lost-state", options.accept_lost_state,
+               "Start although changes that were acknowledged are missing from --state-dir");
   app.add_flag("--insecure", options.insecure,
                "Plain text beyond loopback: only on a trusted network");
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")

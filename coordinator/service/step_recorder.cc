@@ -3,8 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "base/log.h"
-
 namespace mega::service {
 namespace {
 
@@ -13,8 +11,12 @@ constexpr size_t kMostWaiting = 100'000;
 }  // namespace
 
 StepRecorder::StepRecorder(state::StateStore& store,
-                           std::function<void(const v1::StepReport&)> recorded)
-    : store_(store), recorded_(std::move(recorded)), thread_([this] { Run(); }) {}
+                           std::function<void(const v1::StepReport&)> recorded,
+                           std::function<void(const absl::Status&)> failed)
+    : store_(store),
+      recorded_(std::move(recorded)),
+      failed_(std::move(failed)),
+      thread_([this] { Run(); }) {}
 
 StepRecorder::~StepRecorder() {
   MutexLock lock(mu_);
@@ -58,14 +60,10 @@ void StepRecorder::Run() {
       receipts.swap(receipts_);
     }
     const absl::Status status = reports.empty() ? absl::OkStatus() : store_.AppendSteps(reports);
+    if (!status.ok() && !std::exchange(failing, true)) failed_(status);
     // Also when it failed: the worker could only send the same again.
     for (auto& receipt : receipts) receipt();
-    if (!status.ok() && !std::exchange(failing, true)) {
-      log::Error("step history cannot be written; steps go on, streams miss these",
-                 {{"error", status.ToString()}});
-    }
-    if (!status.ok()) continue;
-    failing = false;
+    if (failing) continue;
     for (const v1::StepReport& report : reports) recorded_(report);
   }
 }

@@ -14,8 +14,10 @@ namespace mega::service {
 
 class StepRecorder {
  public:
-  // `recorded` is called, in order, for each report that is in the history.
-  StepRecorder(state::StateStore& store, std::function<void(const v1::StepReport&)> recorded);
+  // `recorded` is called, in order, for each report that is in the history; `failed` once, when the
+  // store can take nothing any more.
+  StepRecorder(state::StateStore& store, std::function<void(const v1::StepReport&)> recorded,
+               std::function<void(const absl::Status&)> failed);
   // Records what was added, then joins.
   ~StepRecorder();
 
@@ -30,6 +32,7 @@ class StepRecorder {
 
   state::StateStore& store_;
   const std::function<void(const v1::StepReport&)> recorded_;
+  const std::function<void(const absl::Status&)> failed_;
   mutable Mutex mu_;
   CondVar wake_;
   std::vector<v1::StepReport> waiting_ MEGA_GUARDED_BY(mu_);

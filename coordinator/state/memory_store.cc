@@ -38,4 +38,16 @@ absl::StatusOr<std::vector<v1::StepReport>> MemoryStore::ReadSteps(const std::st
   return reports;
 }
 
+absl::StatusOr<std::optional<v1::StepReport>> MemoryStore::NewestStep(const std::string& job_uid,
+                                                                      int64_t epoch,
+                                                                      int64_t after_step) const {
+  MutexLock lock(mu_);
+  std::optional<v1::StepReport> newest;
+  for (auto it = steps_.upper_bound({job_uid, after_step});
+       it != steps_.end() && it->first.first == job_uid; ++it) {
+    if (it->second.epoch() == epoch) newest = it->second;
+  }
+  return newest;
+}
+
 }  // namespace mega::state

@@ -18,6 +18,9 @@ class MemoryStore : public StateStore {
   absl::StatusOr<std::vector<v1::StepReport>> ReadSteps(const std::string& job_uid,
                                                         int64_t from_step,
                                                         int64_t limit) const override;
+  absl::StatusOr<std::optional<v1::StepReport>> NewestStep(const std::string& job_uid,
+                                                           int64_t epoch,
+                                                           int64_t after_step) const override;
 
  private:
   mutable Mutex mu_;

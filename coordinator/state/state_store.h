@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,12 +28,18 @@ class StateStore {
   virtual absl::Status Commit(std::span<const v1::Mutation> mutations) = 0;
 
   // History of rank 0's steps. Not synced: a power cut may lose the newest. A step done again after
-  // a recovery replaces the earlier report.
+  // a recovery replaces the earlier report. An error is as final as that of a Commit: both may
+  // share a log.
   virtual absl::Status AppendSteps(std::span<const v1::StepReport> reports) = 0;
   // In order of steps, from `from_step` on, at most `limit`.
   virtual absl::StatusOr<std::vector<v1::StepReport>> ReadSteps(const std::string& job_uid,
                                                                 int64_t from_step,
                                                                 int64_t limit) const = 0;
+  // The highest step after `after_step` that this epoch of the job reported. Above it there may be
+  // steps of an earlier epoch, to be made again.
+  virtual absl::StatusOr<std::optional<v1::StepReport>> NewestStep(const std::string& job_uid,
+                                                                   int64_t epoch,
+                                                                   int64_t after_step) const = 0;
 };
 
 }  // namespace mega::state

@@ -1,6 +1,7 @@
 #include "coordinator/core/nodes/liveness.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <string>
 #include <utility>
@@ -132,8 +133,15 @@ void ForgetLongerLeases(Draft& draft) {
 }  // namespace
 
 void OnStarted(Draft& draft, const v1::CoreStarted& started) {
-  const absl::Time wall = draft.live().last_wall;
-  draft.live() = Volatile{.last_wall = wall};
+  // Nothing of the process before lives on, but for how far attempts have come: the shell has found
+  // that in the step history.
+  Volatile fresh{.last_wall = draft.live().last_wall};
+  for (v1::JobLive& job : draft.live().jobs | std::views::values) {
+    if (job.newest().step() == 0) continue;
+    const JobUid uid = job.newest().job_uid();
+    *fresh.jobs[uid].mutable_newest() = std::move(*job.mutable_newest());
+  }
+  draft.live() = std::move(fresh);
   v1::Meta& meta = draft.EditMeta();
   meta.set_coordinator_epoch(std::max(meta.coordinator_epoch() + 1, started.coordinator_epoch()));
   meta.set_next_epoch(std::max<int64_t>(meta.next_epoch(), 1));

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/log.h"
 #include "coordinator/core/apply.h"
 #include "coordinator/state/rocksdb/keys.h"
 #include "rocksdb/db.h"
@@ -16,12 +17,17 @@ namespace {
 
 // Rises when an older release could not read what a newer one writes.
 constexpr std::string_view kFormatVersion = "1";
+constexpr int64_t kWitnessSetsSkipped = int64_t{1} << 32;
 
 absl::Status FromRocks(const rocksdb::Status& status, std::string_view what) {
   if (status.ok()) return absl::OkStatus();
   const std::string text = fmt::format("{}: {}", what, status.ToString());
   if (status.IsCorruption()) return absl::DataLossError(text);
   if (status.IsNotFound()) return absl::NotFoundError(text);
+  if (status.IsNoSpace()) {
+    return absl::ResourceExhaustedError(
+        text + "; make room there, then start again: all that was acknowledged is there");
+  }
   return absl::UnavailableError(text);
 }
 
@@ -124,11 +130,12 @@ void Add(rocksdb::WriteBatch& batch, rocksdb::ColumnFamilyHandle* state,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::string& folder,
-                                                                 rocksdb::Env* env) {
+                                                                 rocksdb::Env* env,
+                                                                 bool accept_loss) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return ErrnoStatus(error.value(), fmt::format("state folder '{}'", folder));
-  std::unique_ptr<RocksDbStore> store(new RocksDbStore(folder));
+  std::unique_ptr<RocksDbStore> store(new RocksDbStore(folder, accept_loss));
   const bool is_new = !std::filesystem::exists(folder + "/CURRENT");
   const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
       {rocksdb::kDefaultColumnFamilyName, MakeFamilyOptions()}, {"steps", MakeFamilyOptions()}};
@@ -154,7 +161,8 @@ absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::stri
   return store;
 }
 
-RocksDbStore::RocksDbStore(std::string folder) : folder_(std::move(folder)) {}
+RocksDbStore::RocksDbStore(std::string folder, bool accept_loss)
+    : folder_(std::move(folder)), accept_loss_(accept_loss), mark_(folder_ + ".revision") {}
 
 RocksDbStore::~RocksDbStore() {
   if (db_ == nullptr) return;
@@ -224,24 +232,59 @@ absl::StatusOr<core::State> RocksDbStore::Load() const {
     core::Apply(state, mutation);
   }
   MEGA_RETURN_IF_ERROR(FromRocks(it->status(), fmt::format("reading state folder '{}'", folder_)));
+  MEGA_RETURN_IF_ERROR(CheckPromises(state.durable.meta));
   return state;
 }
 
-absl::Status RocksDbStore::Commit(std::span<const v1::Mutation> mutations) {
-  if (has_failed_) {
-    return FailedPrecondition(
-        "an earlier write to state folder '{}' failed; restart to continue "
-        "from what is on the disk",
-        folder_);
+// Numbers that were given away since must not be given again: epochs, above all, tell a rank that
+// may still run from the one that replaces it.
+absl::Status RocksDbStore::CheckPromises(v1::Meta& meta) const {
+  const std::optional<int64_t> promised = mark_.Read();
+  if (!promised || *promised <= meta.revision()) return absl::OkStatus();
+  if (!accept_loss_) {
+    return DataLoss(
+        "state folder '{}' is at revision {}, but changes up to revision {} were acknowledged "
+        "({}): what was decided in between is missing, as when its log was cut or a file of it "
+        "removed. Restore the whole state folder from a backup; or go on without that, once, with "
+        "--accept-lost-state: jobs that were submitted since are forgotten, and their ranks ended",
+        folder_, meta.revision(), *promised, mark_.path());
   }
+  log::Error("going on without changes that were acknowledged, as --accept-lost-state says",
+             {{"state_dir", folder_}, {"revision", meta.revision()}, {"acknowledged", *promised}});
+  // Each epoch has an event, and each event a revision; witness sets have no such measure.
+  meta.set_next_epoch(meta.next_epoch() + *promised - meta.revision());
+  meta.set_next_witness_set(meta.next_witness_set() + kWitnessSetsSkipped);
+  meta.set_revision(*promised);
+  return absl::OkStatus();
+}
+
+// One writer at a time, and none after a write that failed: RocksDB's log is broken from then on,
+// and to touch it again ends the process on an assertion.
+absl::Status RocksDbStore::Write(rocksdb::WriteBatch& batch, bool sync, std::string_view what) {
+  MutexLock lock(write_mu_);
+  if (!failure_.ok()) {
+    return FailedPrecondition(
+        "an earlier write to state folder '{}' failed; restart to continue from what is on the "
+        "disk ({})",
+        folder_, std::string(failure_.message()));
+  }
+  rocksdb::WriteOptions options;
+  options.sync = sync;
+  failure_ = FromRocks(db_->Write(options, &batch),
+                       fmt::format("writing {} to state folder '{}'", what, folder_));
+  return failure_;
+}
+
+absl::Status RocksDbStore::Commit(std::span<const v1::Mutation> mutations) {
   rocksdb::WriteBatch batch;
-  for (const v1::Mutation& mutation : mutations) Add(batch, state_, steps_, mutation);
-  rocksdb::WriteOptions synced;
-  synced.sync = true;
-  const absl::Status status =
-      FromRocks(db_->Write(synced, &batch), fmt::format("writing to state folder '{}'", folder_));
-  if (!status.ok()) has_failed_ = true;
-  return status;
+  std::optional<int64_t> revision;
+  for (const v1::Mutation& mutation : mutations) {
+    Add(batch, state_, steps_, mutation);
+    if (mutation.has_put_meta()) revision = mutation.put_meta().revision();
+  }
+  MEGA_RETURN_IF_ERROR(Write(batch, /*sync=*/true, "changes"));
+  if (revision) mark_.Write(*revision);
+  return absl::OkStatus();
 }
 
 absl::Status RocksDbStore::AppendSteps(std::span<const v1::StepReport> reports) {
@@ -250,8 +293,7 @@ absl::Status RocksDbStore::AppendSteps(std::span<const v1::StepReport> reports) 
     batch.Put(steps_, keys::Of(keys::kStep, report.job_uid(), report.step()),
               report.SerializeAsString());
   }
-  return FromRocks(db_->Write(rocksdb::WriteOptions(), &batch),
-                   fmt::format("writing steps to state folder '{}'", folder_));
+  return Write(batch, /*sync=*/false, "steps");
 }
 
 absl::StatusOr<std::vector<v1::StepReport>> RocksDbStore::ReadSteps(const std::string& job_uid,
@@ -267,6 +309,22 @@ absl::StatusOr<std::vector<v1::StepReport>> RocksDbStore::ReadSteps(const std::s
   MEGA_RETURN_IF_ERROR(
       FromRocks(it->status(), fmt::format("reading steps from state folder '{}'", folder_)));
   return reports;
+}
+
+absl::StatusOr<std::optional<v1::StepReport>> RocksDbStore::NewestStep(const std::string& job_uid,
+                                                                       int64_t epoch,
+                                                                       int64_t after_step) const {
+  const std::string first = keys::Of(keys::kStep, job_uid, std::max<int64_t>(after_step, 0) + 1);
+  std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions(), steps_));
+  for (it->SeekForPrev(keys::Of(keys::kStep, job_uid, INT64_MAX));
+       it->Valid() && it->key().compare(first) >= 0; it->Prev()) {
+    v1::StepReport report;
+    MEGA_RETURN_IF_ERROR(Parse(it->key(), it->value(), &report));
+    if (report.epoch() == epoch) return report;
+  }
+  MEGA_RETURN_IF_ERROR(
+      FromRocks(it->status(), fmt::format("reading steps from state folder '{}'", folder_)));
+  return std::nullopt;
 }
 
 }  // namespace mega::state

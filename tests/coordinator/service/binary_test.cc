@@ -163,6 +163,42 @@ TEST_F(BinaryTest, FailedCommitEndsWithThreeAndTheCallerIsPromisedNothing) {
   EXPECT_EQ(list.jobs_size(), 0);
 }
 
+// Case: half of the log was gone, and so were acknowledged jobs; nothing was said.
+TEST_F(BinaryTest, StateOlderThanWhatWasAcknowledgedEndsWithThreeUnlessAccepted) {
+  const auto submit = [&](const std::string& address, const std::string& name) {
+    const auto stub =
+        v1::JobService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kPatience));
+    v1::Job job;
+    return stub->SubmitJob(&context, ServiceTest::Request(name), &job).ok();
+  };
+  {
+    Program program(ServeArguments(), out());
+    const std::string address = AwaitPort();
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(submit(address, "job-" + std::to_string(i)));
+    program.Signal(SIGKILL);
+    program.Wait();
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(dir_.path() + "/state/db")) {
+    if (entry.path().extension() == ".log" && entry.file_size() > 0) {
+      std::filesystem::resize_file(entry.path(), entry.file_size() / 2);
+    }
+  }
+  std::filesystem::remove(dir_.path() + "/port");
+  Program refused(ServeArguments(), out());
+  EXPECT_EQ(refused.Wait(), 3);
+  EXPECT_THAT(refused.output(),
+              testing::AllOf(HasSubstr(dir_.path() + "/state/db"), HasSubstr("were acknowledged"),
+                             HasSubstr("--accept-lost-state")));
+  std::vector<std::string> arguments = ServeArguments();
+  arguments.push_back("--accept-lost-state");
+  Program accepted(arguments, out());
+  const std::string address = AwaitPort();
+  ASSERT_NE(address, "") << accepted.output();
+  EXPECT_TRUE(submit(address, "after"));
+}
+
 TEST_F(BinaryTest, SecondOnOneStateFolderEndsWithOneAndSaysSo) {
   Program first(ServeArguments(), out());
   ASSERT_NE(AwaitPort(), "");

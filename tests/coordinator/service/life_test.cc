@@ -99,6 +99,19 @@ TEST_F(LifeTest, EventsAreGapFreeAndResumable) {
   EXPECT_EQ(rest.front().revision(), live[2].revision());
 }
 
+// Case: a running job was at step 0 again, until its next one, whenever the coordinator restarted.
+TEST_F(LifeTest, ARestartRemembersHowFarARunningJobIs) {
+  FakeWorker worker("w0", 1);
+  worker.Connect(address());
+  RunTo(worker, Request("far", 1, 9), 4);
+  AwaitPhase("far", v1::JOB_PHASE_RUNNING);
+  const double loss = GetJob("far").last_loss();
+  StopCoordinator();
+  StartCoordinator();
+  EXPECT_EQ(GetJob("far").last_step(), 4);
+  EXPECT_EQ(GetJob("far").last_loss(), loss);
+}
+
 TEST_F(LifeTest, AWatcherOvertakenByTheDeletionOfOldEventsIsToldOfTheGap) {
   FakeWorker worker("w0", 1);
   worker.Connect(address());

@@ -135,6 +135,24 @@ TEST_P(Store, StepsComeInOrderOnceAndOfTheirJobOnly) {
   EXPECT_TRUE(store->ReadSteps("nobody", 0, 10)->empty());
 }
 
+TEST_P(Store, KnowsTheNewestStepOfAnEpoch) {
+  StoreFactory stores(GetParam());
+  auto store = stores.Open();
+  std::vector<v1::StepReport> reports;
+  for (const int64_t step : {1, 2, 3, 300}) reports.push_back(Report("uid", step, 1));
+  reports.push_back(Report("uid2", 400, 1));
+  for (v1::StepReport& report : reports) report.set_epoch(report.step() <= 2 ? 8 : 7);
+  ASSERT_TRUE(store->AppendSteps(reports).ok());
+  const auto newest = [&](int64_t epoch, int64_t after_step) {
+    const auto found = store->NewestStep("uid", epoch, after_step);
+    return found.ok() && found->has_value() ? (*found)->step() : 0;
+  };
+  EXPECT_EQ(newest(7, 0), 300);
+  EXPECT_EQ(newest(8, 0), 2) << "3 and 300 are of the attempt before, and made again";
+  EXPECT_EQ(newest(8, 2), 0);
+  EXPECT_EQ(newest(9, 0), 0);
+}
+
 // What a rank or its disk said is cut to a bound; a record cut inside a character could not be read
 // at the next start.
 TEST_P(Store, ReloadsWordsFromOutsideThatWereCut) {

@@ -29,6 +29,11 @@ class Lent : public StateStore {
                                                         int64_t limit) const override {
     return store_.ReadSteps(job_uid, from_step, limit);
   }
+  absl::StatusOr<std::optional<v1::StepReport>> NewestStep(const std::string& job_uid,
+                                                           int64_t epoch,
+                                                           int64_t after_step) const override {
+    return store_.NewestStep(job_uid, epoch, after_step);
+  }
 
  private:
   StateStore& store_;
