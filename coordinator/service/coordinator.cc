@@ -13,6 +13,7 @@
 #include "base/metrics/metrics_server.h"
 #include "coordinator/planner/planner.h"
 #include "coordinator/service/exporter.h"
+#include "coordinator/service/job_names.h"
 #include "coordinator/service/services.h"
 #include "coordinator/state/rocksdb/rocksdb_store.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
@@ -177,7 +178,7 @@ class CoordinatorImpl final : public Coordinator {
     outlets.measured_lag = [this](double seconds) { exporter_->AddLag(seconds); };
     loop_ =
         std::make_unique<Loop>(std::move(state), *store_, reads_, journal_.get(), clock_,
-                               Loop::Options{}, std::move(outlets));
+                               Loop::Options{.new_cluster_id = NewJobUid()}, std::move(outlets));
   }
 
   absl::Status Serve(const ListenAddress& listen) {

@@ -51,6 +51,9 @@ Loop::Loop(core::State state, state::StateStore& store, ReadModel& reads, Journa
                                                            });
   v1::CoreEvent started;
   started.mutable_started()->set_coordinator_epoch(state_.durable.meta.coordinator_epoch() + 1);
+  if (state_.durable.meta.cluster_id().empty()) {
+    started.mutable_started()->set_new_cluster_id(options_.new_cluster_id);
+  }
   inputs_.push_back({std::move(started), nullptr, clock_.BootNow()});
   thread_ = std::jthread([this] { Run(); });
 }

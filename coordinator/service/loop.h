@@ -27,6 +27,7 @@ class Loop {
   struct Options {
     size_t most_calls_waiting = 10'000;  // more are refused; workers' messages never are
     absl::Duration tick = absl::Milliseconds(100);
+    std::string new_cluster_id;  // for a state folder that has none
   };
   // What effects reach. On the loop thread; none may block.
   struct Outlets {

@@ -29,7 +29,7 @@ std::map<int64_t, fs::path> Saved(const fs::path& checkpoints) {
 }
 
 int Events(const Cluster& cluster, const std::string& uid, const std::string& reason) {
-  const std::string events = cluster.Ctl({"events", uid}).out;
+  const std::string events = cluster.Ctl({"events", uid, "-o", "json"}).out;
   int count = 0;
   for (size_t at = events.find(reason); at != std::string::npos; at = events.find(reason, at + 1)) {
     ++count;
@@ -67,14 +67,20 @@ void ExpectToGoOnFromTheOneBefore(const std::function<void(const fs::path&)>& da
   }
   kill(rank1, SIGKILL);
   const auto goes_on = [&] {
-    const json attempt = cluster.Job(uid)["attempts"].back();
+    const json attempts = cluster.Job(uid).value("attempts", json::array());
+    const json attempt = attempts.empty() ? json::object() : attempts.back();
     return attempt.contains("first_step_time") && attempt.contains("load") &&
            Int(attempt["load"]["step"]) == before;
   };
   EXPECT_TRUE(Eventually(goes_on, Seconds(60))) << cluster.Ctl({"events", uid}).out;
   EXPECT_GE(Events(cluster, uid, "CHECKPOINT_DAMAGED"), 1);
   // The same steps are saved once more, in the same folder, and are good.
-  EXPECT_TRUE(Eventually([&] { return committed().back() > newest; }, Seconds(60)));
+  EXPECT_TRUE(Eventually(
+      [&] {
+        const std::vector<int64_t> steps = committed();
+        return !steps.empty() && steps.back() > newest;
+      },
+      Seconds(60)));
   EXPECT_EQ(cluster.Ctl({"cancel", uid}).code, 0);
 }
 
@@ -111,6 +117,41 @@ TEST(Damage, AFullDiskEndsTheCoordinatorWithThreeAndNothingIsLost) {
   EXPECT_GE(Int(cluster.Job(uid).value("last_step", json(0))), 20);
   EXPECT_TRUE(cluster.WaitForStep(uid, cluster.LastStep(uid) + 20, Seconds(30)));
   EXPECT_EQ(cluster.RankPid(uid, 0), rank0) << "the job went on meanwhile";
+  EXPECT_EQ(cluster.Ctl({"cancel", uid}).code, 0);
+}
+
+// Case: the worker ended its ranks, for "they have been replaced".
+TEST(Damage, ACoordinatorOnAnEmptyFolderEndsNoRank) {
+  Cluster cluster;
+  cluster.StartWorker("a", 2);
+  const std::string uid = cluster.Submit(TinyJob(cluster.path(), "kept", 2, 100'000));
+  ASSERT_TRUE(cluster.WaitForStep(uid, 20, Seconds(60)));
+  const pid_t rank0 = cluster.RankPid(uid, 0), rank1 = cluster.RankPid(uid, 1);
+  const fs::path folder = cluster.path() / "coordinator", kept = cluster.path() / "kept";
+  const auto end_coordinator = [&] {
+    cluster.coordinator().Signal(SIGTERM);
+    cluster.coordinator().Wait(Seconds(20));
+  };
+  end_coordinator();
+  fs::rename(folder, kept);
+  cluster.StartCoordinator();
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return cluster.worker("a").Output().find("start the coordinator on its own state folder") !=
+               std::string::npos;
+      },
+      Seconds(20)))
+      << cluster.worker("a").Output();
+  EXPECT_EQ(cluster.RankPid(uid, 0), rank0);
+  EXPECT_EQ(cluster.RankPid(uid, 1), rank1);
+
+  end_coordinator();
+  fs::remove_all(folder);
+  fs::rename(kept, folder);
+  cluster.StartCoordinator();
+  EXPECT_TRUE(cluster.WaitForStep(uid, cluster.LastStep(uid) + 20, Seconds(30)));
+  EXPECT_EQ(cluster.RankPid(uid, 0), rank0);
+  EXPECT_EQ(cluster.Job(uid)["attempts"].size(), 1);
   EXPECT_EQ(cluster.Ctl({"cancel", uid}).code, 0);
 }
 

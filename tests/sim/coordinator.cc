@@ -31,7 +31,7 @@ void Coordinator::Start() {
   state_ = stored_;
   state_.options = options_;
   v1::CoreEvent event;
-  event.mutable_started();
+  event.mutable_started()->set_new_cluster_id(fmt::format("cluster-{}", life_));
   invariants_.OnAfresh(options_.lease, options_.skew);
   Handle(std::move(event));
   Tick();

@@ -188,6 +188,7 @@ void Machine::SayHello() {
   for (const auto& [key, engine] : engines_) *hello.add_running() = engine->ref;
   for (const auto& [key, exited] : exited_) *hello.add_exited() = exited;
   hello.set_last_command_seq(last_command_seq_);
+  hello.set_cluster_id(cluster_id_);
   hello.set_heartbeat_seq(*decision.send);
   Send(std::move(message));
   // What the last session may not have delivered, or the coordinator not have kept.
@@ -260,6 +261,7 @@ void Machine::OnMessage(const ConnectionPtr& connection, const v1::CoordinatorMe
   if (!has_worker_ || connection != connection_) return;
   connection->is_answered = true;
   if (message.has_lease()) {
+    if (!Join(message.lease().cluster_id())) return OnClosed(connection);
     Lease(lease::Granted{.heartbeat_seq = message.lease().heartbeat_seq(),
                          .ttl = FromProto(message.lease().ttl()),
                          .outage_grace = FromProto(message.lease().outage_grace()),
@@ -276,6 +278,21 @@ void Machine::OnMessage(const ConnectionPtr& connection, const v1::CoordinatorMe
     world_.Trace("{} is rejected: {}", name(), message.reject().reason());
     OnClosed(connection);
   }
+}
+
+bool Machine::Join(const std::string& cluster_id) {
+  if (cluster_id.empty() || cluster_id == cluster_id_) return true;
+  if (!cluster_id_.empty()) {
+    if (!engines_.empty()) return false;
+    world_.Trace("{} leaves {} for {}", name(), cluster_id_, cluster_id);
+    last_command_seq_ = 0;
+    exited_.clear();
+    parts_.clear();
+    lease_.witnesses.Clear();
+    lease_.rounds.clear();
+  }
+  cluster_id_ = cluster_id;
+  return true;
 }
 
 bool Machine::MaybeCrash() {

@@ -95,6 +95,7 @@ class Machine {
   void Lease(const lease::Input& input);
   void AskWitnesses(int64_t round);
   void ScheduleTick(absl::Duration boottime);
+  bool Join(const std::string& cluster_id);  // false: ranks of another run here
   void OnCommand(const v1::Command& command);
   void Accept(const v1::Command& command);
   void StartRanks(const v1::StartRanks& start);
@@ -130,6 +131,7 @@ class Machine {
   // Disk.
   int64_t incarnation_ = 0;
   int64_t last_command_seq_ = 0;
+  std::string cluster_id_;
   std::map<RankKey, v1::RankExited> exited_;
 
   // Worker process.

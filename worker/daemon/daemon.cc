@@ -189,10 +189,12 @@ TrainerService::Callbacks Daemon::TrainerCallbacks() {
 
 Session::Callbacks Daemon::SessionCallbacks() {
   return {.introduce = [this] { return ledger_->Introduce(node_, clock_.BootNow()); },
+          .join = [this](const std::string& cluster_id) { return Join(cluster_id); },
           .command =
               [this](v1::Command command) {
-                loop_.Post([this, command = std::move(command)]() mutable {
-                  HandleCommand(std::move(command));
+                loop_.Post([this, command = std::move(command),
+                            generation = ledger_->generation()]() mutable {
+                  HandleCommand(std::move(command), generation);
                 });
               },
           .up = [this] { reports_->Wake(); },
@@ -214,9 +216,20 @@ Session::Callbacks Daemon::SessionCallbacks() {
               }};
 }
 
+absl::StatusOr<bool> Daemon::Join(const std::string& cluster_id) {
+  absl::StatusOr<bool> is_new = ledger_->Join(cluster_id);
+  if (is_new.ok() && *is_new) {
+    loop_.Post([this] {
+      commands_.clear();  // of the cluster before
+      (void)Persist();
+    });
+  }
+  return is_new;
+}
+
 // ---- commands
 
-void Daemon::HandleCommand(v1::Command command) {
+void Daemon::HandleCommand(v1::Command command, int64_t generation) {
   if (command.has_stream_log()) {  // changes nothing, so it need not be durable
     StreamLog(command.stream_log());
     if (command.seq() == 0) return;
@@ -231,7 +244,7 @@ void Daemon::HandleCommand(v1::Command command) {
     WithdrawStarts(command.stop_ranks());
     ranks_->Stop(command.stop_ranks());
   }
-  if (ledger_->Accept(command)) {
+  if (ledger_->Accept(command, generation)) {
     commands_.push_back(std::move(command));
     FlushCommands();
   } else if (command.seq() <= ledger_->durable_seq()) {

@@ -81,10 +81,11 @@ class Daemon {
   void BuildParts(const ListenAddress& listen);
   absl::Status ServeWitness(const ListenAddress& listen);
   Session::Callbacks SessionCallbacks();
+  absl::StatusOr<bool> Join(const std::string& cluster_id);  // on the session's thread
   TrainerService::Callbacks TrainerCallbacks();
 
   // On the loop.
-  void HandleCommand(v1::Command command);
+  void HandleCommand(v1::Command command, int64_t generation);
   void FlushCommands();
   void WithdrawStarts(const v1::StopRanks& order);
   void CarryOut(const v1::Command& command);

@@ -14,8 +14,39 @@ void Shorten(std::string& tail, size_t bytes) {
 
 }  // namespace
 
-bool Ledger::Accept(const v1::Command& command) {
+absl::StatusOr<bool> Ledger::Join(const std::string& cluster_id) {
   MutexLock lock(mu_);
+  if (cluster_id.empty() || cluster_id == record_.cluster_id()) return false;
+  if (record_.cluster_id().empty()) {  // the first that says so; what is kept is of this one
+    record_.set_cluster_id(cluster_id);
+    return false;
+  }
+  if (!record_.ranks().empty()) {
+    return FailedPrecondition(
+        "{} ranks of cluster {} run here, and the coordinator is of cluster {}; start the "
+        "coordinator on its own state folder, or stop this worker and give it a new one",
+        record_.ranks_size(), record_.cluster_id(), cluster_id);
+  }
+  record_.set_cluster_id(cluster_id);
+  record_.set_last_command_seq(0);
+  record_.clear_exited();
+  durable_seq_ = 0;
+  tellings_.clear();
+  ready_.clear();
+  owed_.clear();
+  owed_bytes_ = 0;
+  ++generation_;
+  return true;
+}
+
+int64_t Ledger::generation() const {
+  MutexLock lock(mu_);
+  return generation_;
+}
+
+bool Ledger::Accept(const v1::Command& command, int64_t generation) {
+  MutexLock lock(mu_);
+  if (generation != generation_) return false;
   if (command.seq() <= record_.last_command_seq()) return false;
   record_.set_last_command_seq(command.seq());
   if (!command.has_start_ranks()) return true;
@@ -36,7 +67,8 @@ bool Ledger::Accept(const v1::Command& command) {
 
 void Ledger::SetDurable(int64_t seq) {
   MutexLock lock(mu_);
-  durable_seq_ = seq;
+  // A larger one is of the cluster before.
+  if (seq <= record_.last_command_seq()) durable_seq_ = seq;
 }
 
 int64_t Ledger::durable_seq() const {
@@ -191,6 +223,7 @@ std::vector<v1::WorkerMessage> Ledger::Introduce(const v1::Node& node, absl::Dur
   *hello.mutable_node() = node;
   for (const v1::RecordedRank& rank : record_.ranks()) *hello.add_running() = rank.rank();
   hello.set_last_command_seq(durable_seq_);
+  hello.set_cluster_id(record_.cluster_id());
   const size_t tail_bytes =
       kMaxHelloTails / static_cast<size_t>(std::max(1, record_.exited_size()));
   for (const v1::RankExited& exited : record_.exited()) {

@@ -23,6 +23,7 @@
 
 #include "absl/time/time.h"
 #include "base/mutex.h"
+#include "base/status.h"
 #include "mega/v1/worker.pb.h"
 #include "worker/daemon/rank_key.h"
 
@@ -34,9 +35,14 @@ class Ledger {
   explicit Ledger(v1::WorkerRecord record)
       : record_(std::move(record)), durable_seq_(record_.last_command_seq()) {}
 
-  // False when the command was accepted before. Its ranks count as running from here on, so that no
-  // hello can deny them.
-  bool Accept(const v1::Command& command);
+  // A lease came from this cluster; "" is a coordinator that does not say. What was kept of another
+  // is dropped with its command numbers, and a new generation begins: true. FAILED_PRECONDITION,
+  // and nothing changes, while ranks of another run here.
+  absl::StatusOr<bool> Join(const std::string& cluster_id);
+  int64_t generation() const;
+  // False when the command was accepted before, or came in an earlier generation. Its ranks count
+  // as running from here on, so that no hello can deny them.
+  bool Accept(const v1::Command& command, int64_t generation = 0);
   // Commands up to this one are on disk.
   void SetDurable(int64_t seq);
   int64_t durable_seq() const;
@@ -84,6 +90,7 @@ class Ledger {
   mutable Mutex mu_;
   v1::WorkerRecord record_ MEGA_GUARDED_BY(mu_);
   int64_t durable_seq_ MEGA_GUARDED_BY(mu_);
+  int64_t generation_ MEGA_GUARDED_BY(mu_) = 0;
   std::map<RankKey, Telling> tellings_ MEGA_GUARDED_BY(mu_);  // of exits told by this incarnation
   std::map<RankKey, std::string> ready_ MEGA_GUARDED_BY(mu_);
   Owed owed_ MEGA_GUARDED_BY(mu_);

@@ -150,8 +150,8 @@ void Session::TellOutage(const std::string& why, absl::Duration now) {
                    now)) {
     log::Debug("no session", {{"coordinator", coordinator_}, {"why", why}});
   } else if (is_refused) {
-    log::Warn("the coordinator does not take this worker now; trying on",
-              {{"coordinator", coordinator_}, {"why", refusal_}});
+    log::Error("the coordinator does not take this worker now; trying on",
+               {{"coordinator", coordinator_}, {"why", refusal_}});
   } else {
     log::Warn("cannot reach the coordinator; trying on until it answers",
               {{"coordinator", coordinator_}, {"why", why}});
@@ -159,6 +159,19 @@ void Session::TellOutage(const std::string& why, absl::Duration now) {
 }
 
 void Session::TakeLease(const v1::Lease& lease, absl::Duration now) {
+  const absl::StatusOr<bool> is_new = callbacks_.join(lease.cluster_id());
+  if (!is_new.ok()) {
+    // As if nobody had answered: the ranks live by the lease that they have.
+    refusal_ = std::string(is_new.status().message());
+    stream_->Cancel();
+    return;
+  }
+  if (*is_new) {  // sets of witnesses are numbered anew
+    log::Info("this worker is of another cluster now; what it kept of the one before is dropped",
+              {{"cluster", lease.cluster_id()}});
+    lease_.witnesses.Clear();
+    lease_.rounds.clear();
+  }
   const lease::Granted granted = {.heartbeat_seq = lease.heartbeat_seq(),
                                   .ttl = mega::FromProto(lease.ttl()),
                                   .outage_grace = mega::FromProto(lease.outage_grace()),
@@ -181,6 +194,7 @@ void Session::TakeLease(const v1::Lease& lease, absl::Duration now) {
 
 void Session::Hear(v1::CoordinatorMessage message, absl::Duration now) {
   heard_at_ = now;
+  if (!refusal_.empty()) return;
   switch (message.kind_case()) {
     case v1::CoordinatorMessage::kLease:
       TakeLease(message.lease(), now);

@@ -28,6 +28,9 @@ class Session {
     // What the coordinator must know of this worker: the hello (its heartbeat_seq is filled in
     // here) and what follows it. Called from the session's thread.
     std::function<std::vector<v1::WorkerMessage>()> introduce;
+    // A lease names its cluster: true if it is another than before, and nothing of that one is
+    // kept; an error if this worker cannot leave that one.
+    std::function<absl::StatusOr<bool>(const std::string& cluster_id)> join;
     std::function<void(v1::Command)> command;
     std::function<void()> up;  // the first lease of a session came
     std::function<void(int64_t boottime_ns)> push_lease_end;
@@ -80,7 +83,7 @@ class Session {
   lease::State lease_;
   Backoff backoff_;
   OutageNotice outage_;
-  std::string refusal_;  // of this session, by the coordinator
+  std::string refusal_;  // of this session, by either side: nothing more of it is heard
   std::string cut_;      // why this thread cancelled the session; empty: it did not
   absl::Duration dial_at_;
   absl::Duration wake_at_;

@@ -80,14 +80,15 @@ bool IsSuccessor(const v1::Node& known, const v1::Node& node) {
 // A hello may come late, from a connection or a process that has been replaced since: its claims
 // are old, and believing "nothing runs here" would start ranks twice.
 Judgement JudgeAge(const Draft& draft, const v1::Node& known, const v1::NodeLive& live,
-                   const v1::Hello& hello) {
+                   const v1::Hello& hello, bool is_of_another_cluster) {
   const v1::Node& node = hello.node();
   // Nothing of the worker before can be running: its node was given away, or it said goodbye.
   const bool is_over =
       known.state() == v1::NODE_STATE_LOST || known.state() == v1::NODE_STATE_DRAINING;
   if (node.boot_id() == known.boot_id() && node.incarnation() == known.incarnation()) {
-    const bool is_late = hello.heartbeat_seq() <= live.newest_heartbeat_seq() ||
-                         hello.last_command_seq() < known.acked_command_seq();
+    const bool is_late =
+        hello.heartbeat_seq() <= live.newest_heartbeat_seq() ||
+        (!is_of_another_cluster && hello.last_command_seq() < known.acked_command_seq());
     return {is_late ? Verdict::kLate : Verdict::kAccept, ""};
   }
   if (node.incarnation() < known.incarnation() && !is_over) {
@@ -105,6 +106,34 @@ Judgement JudgeAge(const Draft& draft, const v1::Node& known, const v1::NodeLive
                     live.session() != 0 && !live.suspect() ? "in session" : "not heard of now")};
   }
   return {};
+}
+
+// Both sides know of a cluster, and not of the same. Release 0.1 knew of none.
+bool IsOfAnotherCluster(const v1::Meta& meta, const v1::Hello& hello) {
+  return !meta.cluster_id().empty() && !hello.cluster_id().empty() &&
+         meta.cluster_id() != hello.cluster_id();
+}
+
+// Its ranks would look like leftovers here, and be ended: the work of a coordinator that may only
+// be away. Without ranks it is free to be taken.
+Judgement JudgeCluster(const v1::Meta& meta, const v1::Hello& hello) {
+  if (!IsOfAnotherCluster(meta, hello) || hello.running().empty()) return {};
+  return {Verdict::kRefuse,
+          fmt::format(
+              "node '{}' runs {} ranks of cluster {}, and this coordinator is of cluster {}, "
+              "which knows nothing of them; start the coordinator on its own state folder, "
+              "or stop the worker and give it a new one",
+              hello.node().name(), hello.running_size(), hello.cluster_id(), meta.cluster_id())};
+}
+
+// What an idle worker of another cluster has kept is of no interest here, and its command numbers
+// are none of ours. It forgets them itself with the lease that names our cluster.
+v1::Hello WithoutItsPast(const v1::Hello& hello) {
+  v1::Hello fresh;
+  *fresh.mutable_node() = hello.node();
+  fresh.set_heartbeat_seq(hello.heartbeat_seq());
+  *fresh.mutable_findings() = hello.findings();
+  return fresh;
 }
 
 // Is this rank one that the node should be running?
@@ -242,17 +271,23 @@ std::string WhatIsWrongWithNodeName(const NodeId& id) {
       CutUtf8(id, kShownNameBytes), kHostNameRule);
 }
 
-void OnHello(Draft& draft, const NodeId& id, int64_t session, const v1::Hello& hello) {
-  if (Judgement shape = JudgeShape(id, hello); shape.verdict != Verdict::kAccept) {
+void OnHello(Draft& draft, const NodeId& id, int64_t session, const v1::Hello& said) {
+  if (Judgement shape = JudgeShape(id, said); shape.verdict != Verdict::kAccept) {
     return Refuse(draft, id, session, shape);
   }
+  if (Judgement cluster = JudgeCluster(draft.meta(), said); cluster.verdict != Verdict::kAccept) {
+    return Refuse(draft, id, session, cluster);
+  }
+  const bool is_of_another_cluster = IsOfAnotherCluster(draft.meta(), said);
+  const v1::Hello fresh = is_of_another_cluster ? WithoutItsPast(said) : v1::Hello();
+  const v1::Hello& hello = is_of_another_cluster ? fresh : said;
   if (const auto live = draft.live().nodes.find(id); live != draft.live().nodes.end()) {
     if (session == live->second.session()) return;  // a session says hello once
     if (session <= live->second.newest_session()) return draft.CloseSession(id, session);
   }
   const v1::Node* known = draft.FindNode(id);
   if (known != nullptr) {
-    const Judgement age = JudgeAge(draft, *known, draft.LiveNode(id), hello);
+    const Judgement age = JudgeAge(draft, *known, draft.LiveNode(id), hello, is_of_another_cluster);
     if (age.verdict == Verdict::kLate) return draft.CloseSession(id, session);
     if (age.verdict != Verdict::kAccept) return Refuse(draft, id, session, age);
   }
@@ -282,7 +317,7 @@ void OnHello(Draft& draft, const NodeId& id, int64_t session, const v1::Hello& h
   live.clear_quiet_until_ns();
   ResendCommands(draft, id, session, hello.last_command_seq());
   OnWitnessSetAck(draft, id, hello.acked_witness_set());
-  Renew(draft, id, hello.heartbeat_seq());
+  Renew(draft, id, hello.heartbeat_seq(), /*is_hello=*/true);
   draft.ClusterChanged();
 }
 

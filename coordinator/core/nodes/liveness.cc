@@ -145,6 +145,7 @@ void OnStarted(Draft& draft, const v1::CoreStarted& started) {
   v1::Meta& meta = draft.EditMeta();
   meta.set_coordinator_epoch(std::max(meta.coordinator_epoch() + 1, started.coordinator_epoch()));
   meta.set_next_epoch(std::max<int64_t>(meta.next_epoch(), 1));
+  if (meta.cluster_id().empty()) meta.set_cluster_id(started.new_cluster_id());
   meta.set_lease_ns(std::max(meta.lease_ns(), absl::ToInt64Nanoseconds(draft.options().lease)));
   meta.set_outage_grace_ns(
       std::max(meta.outage_grace_ns(), absl::ToInt64Nanoseconds(draft.options().outage_grace)));
@@ -186,7 +187,7 @@ void FillLease(const Draft& draft, int64_t seq, int64_t session, v1::Lease* leas
   *lease->mutable_outage_grace() = ToProto(draft.options().outage_grace);
 }
 
-void Renew(Draft& draft, const NodeId& node, int64_t seq) {
+void Renew(Draft& draft, const NodeId& node, int64_t seq, bool is_hello) {
   v1::NodeLive& live = draft.LiveNode(node);
   live.set_renewed_ns(absl::ToInt64Nanoseconds(draft.clock()));
   const bool is_new = seq > live.newest_heartbeat_seq();  // else a copy; it proves nothing new
@@ -198,6 +199,7 @@ void Renew(Draft& draft, const NodeId& node, int64_t seq) {
   }
   v1::CoordinatorMessage message;
   FillLease(draft, seq, live.session(), message.mutable_lease());
+  if (is_hello) message.mutable_lease()->set_cluster_id(draft.meta().cluster_id());
   draft.Send(node, live.session(), std::move(message), /*immediate=*/true);
   if (is_new) NoteRenewal(draft, node, seq);
   SendWitnesses(draft, node);

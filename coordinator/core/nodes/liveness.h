@@ -15,8 +15,8 @@ void OnSessionClosed(Draft& draft, const v1::CoreSessionClosed& closed);
 
 // What every renewal says, without the witnesses.
 void FillLease(const Draft& draft, int64_t seq, int64_t session, v1::Lease* lease);
-// Answers heartbeat `seq` and counts the node's horizon from now.
-void Renew(Draft& draft, const NodeId& node, int64_t seq);
+// Answers heartbeat `seq`, which a hello may have brought, and counts the node's horizon from now.
+void Renew(Draft& draft, const NodeId& node, int64_t seq, bool is_hello = false);
 // A rank that ran unasked has ended; its device may be given away when all of them have.
 void ForgetUnwanted(Draft& draft, const NodeId& node, const v1::RankRef& rank);
 

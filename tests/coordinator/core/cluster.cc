@@ -9,7 +9,7 @@ namespace mega::core {
 
 Cluster::Cluster() {
   v1::CoreEvent event;
-  event.mutable_started();
+  event.mutable_started()->set_new_cluster_id("ours");
   Feed(std::move(event));
 }
 
@@ -86,7 +86,7 @@ void Cluster::Restart() {
   sessions_.clear();
   asked.clear();
   v1::CoreEvent event;
-  event.mutable_started();
+  event.mutable_started()->set_new_cluster_id("another");  // not taken: there is one
   Feed(std::move(event));
 }
 
@@ -126,6 +126,7 @@ int64_t Cluster::Hello(const NodeId& node, HelloFields fields) {
   const int64_t newest = sent[node].empty() ? 0 : sent[node].back().seq();
   hello.set_last_command_seq(fields.last_command_seq < 0 ? newest : fields.last_command_seq);
   hello.set_heartbeat_seq(++seqs_[node]);
+  hello.set_cluster_id(fields.cluster_id);
   sessions_[node] = session;
   SayOn(node, session, std::move(message));
   return session;

@@ -22,6 +22,7 @@ struct HelloFields {
   std::vector<v1::RankRef> running;
   std::vector<v1::RankExited> exited;
   int64_t last_command_seq = -1;  // -1: all that was sent so far
+  std::string cluster_id;         // the cluster's own is "ours"; "" in release 0.1
 };
 
 class Cluster {

@@ -8,6 +8,8 @@
 namespace mega::core {
 namespace {
 
+using testing::HasSubstr;
+
 TEST(Lease, IsAnsweredAtOnceWithoutWaitingForTheDisk) {
   Cluster cluster;
   cluster.Hello("a");
@@ -165,6 +167,66 @@ TEST(Restart, CommandsThatWereNotAckedAreSentAgainInOrder) {
   cluster.Hello("a", {.last_command_seq = 2});
   ASSERT_EQ(cluster.sent["a"].size(), 1u);
   EXPECT_EQ(cluster.sent["a"][0].start_ranks().job_uid(), "next");
+}
+
+const v1::CoordinatorMessage* FirstTo(const Cluster& cluster, const NodeId& node) {
+  for (const v1::Effect& effect : cluster.effects) {
+    if (effect.has_send() && effect.send().node() == node) return &effect.send().message();
+  }
+  return nullptr;
+}
+
+v1::RankRef ForeignRank() {
+  v1::RankRef ref;
+  ref.set_job_uid("of another cluster");
+  ref.set_attempt(1);
+  ref.set_epoch(1);
+  return ref;
+}
+
+TEST(Hello, IsAnsweredWithTheClustersIdWhichStays) {
+  Cluster cluster;
+  cluster.Hello("a");
+  ASSERT_NE(FirstTo(cluster, "a"), nullptr);
+  EXPECT_EQ(FirstTo(cluster, "a")->lease().cluster_id(), "ours");
+  cluster.Restart();
+  cluster.Hello("a", {.cluster_id = "ours"});
+  EXPECT_EQ(FirstTo(cluster, "a")->lease().cluster_id(), "ours");
+  EXPECT_EQ(cluster.state.durable.meta.cluster_id(), "ours");
+}
+
+// Case: a coordinator that was started on an empty folder had a worker end its ranks, for "they
+// have been replaced".
+TEST(Hello, AWorkerThatRunsRanksOfAnotherClusterIsRefusedAndKeepsThem) {
+  Cluster cluster;
+  cluster.Hello("a", {.running = {ForeignRank()}, .cluster_id = "theirs"});
+  ASSERT_NE(FirstTo(cluster, "a"), nullptr);
+  const v1::Reject& reject = FirstTo(cluster, "a")->reject();
+  EXPECT_THAT(reject.reason(), testing::AllOf(HasSubstr("theirs"), HasSubstr("ours"),
+                                              HasSubstr("its own state folder")));
+  EXPECT_FALSE(reject.fatal()) << "its coordinator may come back";
+  EXPECT_EQ(cluster.Count("a", v1::Command::kStopRanks), 0);
+  EXPECT_FALSE(cluster.state.durable.nodes.contains("a"));
+
+  cluster.Hello("a", {.running = {ForeignRank()}, .cluster_id = ""});
+  EXPECT_EQ(cluster.Count("a", v1::Command::kStopRanks), 1) << "release 0.1 names no cluster";
+}
+
+TEST(Hello, AnIdleWorkerOfAnotherClusterIsTakenWithoutItsPast) {
+  Cluster cluster;
+  v1::RankExited exited;
+  *exited.mutable_rank() = ForeignRank();
+  cluster.Hello("a", {.exited = {exited}, .last_command_seq = 500, .cluster_id = "theirs"});
+  EXPECT_EQ(FirstTo(cluster, "a")->lease().cluster_id(), "ours");
+  cluster.Submit("job", 2);
+  ASSERT_EQ(cluster.Count("a", v1::Command::kStartRanks), 1);
+  EXPECT_EQ(cluster.sent["a"].back().seq(), 1) << "its numbers are none of ours";
+
+  // It was another's for a while, with the same process, and has forgotten our commands.
+  cluster.AckAll("a");
+  cluster.Hello("a", {.last_command_seq = 0, .cluster_id = "theirs"});
+  EXPECT_EQ(cluster.job("job").attempts(0).state(), v1::ATTEMPT_STATE_ENDED) << "it runs nothing";
+  EXPECT_EQ(cluster.attempt("job").number(), 2);
 }
 
 TEST(Hello, ANewWorkerWithoutTheRanksProvesThemDead) {

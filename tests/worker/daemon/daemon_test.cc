@@ -147,6 +147,48 @@ TEST_F(DaemonTest, AFatalRefusalEndsIt) {
   EXPECT_THAT(std::string(daemon_->fatal().message()), HasSubstr("two nodes have this name"));
 }
 
+// Case: a coordinator on an empty state folder came to the port, and the worker ended its ranks.
+TEST_F(DaemonTest, RanksAreKeptFromACoordinatorOfAnotherCluster) {
+  const auto comes_as = [&](const std::string& cluster, size_t hellos) {
+    coordinator_.Stop();
+    coordinator_.SetCluster(cluster);
+    const size_t before = coordinator_.heard().hellos.size();
+    coordinator_.Serve();
+    return coordinator_.Await(
+        [&](const Heard& heard) { return heard.hellos.size() >= before + hellos; });
+  };
+  ASSERT_TRUE(comes_as("ours", 1));
+  coordinator_.Order(StartOrder("ready;hang"));
+  ASSERT_TRUE(AwaitReady());
+  ASSERT_TRUE(comes_as("theirs", 3)) << "it must dial again and again";
+  const v1::Hello hello = coordinator_.heard().hellos.back();
+  EXPECT_EQ(hello.cluster_id(), "ours");
+  EXPECT_EQ(hello.running_size(), 1);
+  EXPECT_TRUE(coordinator_.Exits().empty());
+  ASSERT_TRUE(comes_as("ours", 1));
+  coordinator_.SendAgain(StopOrder(absl::Seconds(20)));
+  EXPECT_EQ(OnlyExit().message(), "stopped: the test says so");
+}
+
+TEST_F(DaemonTest, AnIdleWorkerGoesToAnotherClusterWithNothingOfTheOneBefore) {
+  coordinator_.SetCluster("ours");
+  coordinator_.Stop();
+  coordinator_.Serve();
+  for (int i = 0; i < 3; ++i) coordinator_.Order(StopOrder(absl::Seconds(1)));
+  coordinator_.Order(StartOrder("exit=0"));
+  ASSERT_TRUE(coordinator_.AwaitExits(1));
+  coordinator_.Stop();
+  coordinator_.SetCluster("theirs");
+  coordinator_.Serve();
+  coordinator_.Order(StartOrder("ready;hang"));  // number 1, of the same name
+  ASSERT_TRUE(AwaitReady());
+  const v1::WorkerRecord record = Record();
+  EXPECT_EQ(record.cluster_id(), "theirs");
+  EXPECT_EQ(record.last_command_seq(), 1);
+  EXPECT_EQ(record.exited_size(), 0);
+  EXPECT_EQ(record.ranks_size(), 1);
+}
+
 // ---- a rank's life
 
 TEST_F(DaemonTest, ARankRunsAndItsCleanEndIsToldAfterItsLastStep) {

@@ -35,6 +35,30 @@ TEST(Ledger, NoHelloDeniesARankWhoseOrderWasTaken) {
   EXPECT_EQ(ledger.Introduce({}, absl::Seconds(1)).at(0).hello().last_command_seq(), 1);
 }
 
+TEST(Ledger, LeavesAClusterOnlyWithoutRanksAndThenWithoutItsPast) {
+  v1::WorkerRecord record;  // of release 0.1
+  record.set_last_command_seq(7);
+  Ledger ledger(std::move(record));
+  EXPECT_FALSE(*ledger.Join(""));
+  EXPECT_FALSE(*ledger.Join("ours")) << "what it kept is of the first that names itself";
+  EXPECT_TRUE(ledger.Accept(StartOrder(8, {0})));
+  EXPECT_FALSE(*ledger.Join("ours"));
+  EXPECT_EQ(ledger.Join("theirs").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ledger.Introduce({}, absl::Seconds(1)).at(0).hello().cluster_id(), "ours");
+
+  ledger.Exited(kRank, {}, absl::Seconds(2));
+  ledger.SetDurable(8);
+  EXPECT_TRUE(*ledger.Join("theirs"));
+  const v1::Hello hello = ledger.Introduce({}, absl::Seconds(3)).at(0).hello();
+  EXPECT_EQ(hello.cluster_id(), "theirs");
+  EXPECT_EQ(hello.last_command_seq(), 0);
+  EXPECT_EQ(hello.exited_size(), 0);
+  EXPECT_FALSE(ledger.Accept(StartOrder(9, {0}), /*generation=*/0)) << "it was on its way";
+  ledger.SetDurable(8);
+  EXPECT_EQ(ledger.durable_seq(), 0);
+  EXPECT_TRUE(ledger.Accept(StartOrder(1, {0}), ledger.generation()));
+}
+
 v1::ExitStatus Killed(size_t tail_bytes = 0) {
   v1::ExitStatus exit;
   exit.set_signal(9);

@@ -30,6 +30,12 @@ void ScriptedCoordinator::SetAnswering(bool answering) {
   MutexLock lock(mu_);
   answering_ = answering;
 }
+void ScriptedCoordinator::SetCluster(const std::string& id) {
+  MutexLock lock(mu_);
+  cluster_ = id;
+  next_seq_ = 1;
+  unacked_.clear();
+}
 void ScriptedCoordinator::RejectWith(const std::string& reason, bool fatal) {
   MutexLock lock(mu_);
   reject_ = reason;
@@ -101,11 +107,12 @@ std::vector<v1::RankExited> ScriptedCoordinator::Exits() {
   return exits;
 }
 
-void ScriptedCoordinator::Lease(SessionStream* stream, int64_t seq) {
+void ScriptedCoordinator::Lease(SessionStream* stream, int64_t seq, const std::string& cluster) {
   if (!answering_) return;
   v1::CoordinatorMessage message;
   message.mutable_lease()->set_heartbeat_seq(seq);
   *message.mutable_lease()->mutable_ttl() = ToProto(ttl_);
+  message.mutable_lease()->set_cluster_id(cluster);
   stream->Write(message);
 }
 
@@ -125,9 +132,10 @@ grpc::Status ScriptedCoordinator::Session(grpc::ServerContext* context, SessionS
       }
       session_ = stream;
       ++heard_.sessions_open;
-      Lease(stream, message.hello().heartbeat_seq());
+      Lease(stream, message.hello().heartbeat_seq(), cluster_);
+      const bool is_ours = cluster_.empty() || message.hello().cluster_id() == cluster_;
       std::erase_if(unacked_, [&](const auto& entry) {
-        return entry.first <= message.hello().last_command_seq();
+        return is_ours && entry.first <= message.hello().last_command_seq();
       });
       for (const auto& [seq, command] : unacked_) {
         v1::CoordinatorMessage out;
@@ -136,7 +144,7 @@ grpc::Status ScriptedCoordinator::Session(grpc::ServerContext* context, SessionS
       }
     } else if (message.has_heartbeat()) {
       ++heard_.heartbeats;
-      Lease(stream, message.heartbeat().seq());
+      Lease(stream, message.heartbeat().seq(), "");
     } else {
       if (message.has_command_ack()) unacked_.erase(message.command_ack().seq());
       heard_.messages.push_back(message);

@@ -27,6 +27,8 @@ class ScriptedCoordinator : public v1::WorkerService::Service {
   void Serve();  // on the same port; memory of what was heard stays
   void SetTtl(absl::Duration ttl);
   void SetAnswering(bool answering);  // heartbeats
+  // Says so with the leases that answer hellos; command numbers begin again.
+  void SetCluster(const std::string& id);
   void RejectWith(const std::string& reason, bool fatal);
   // PushLogs streams are cut after that many chunks, once for each of `cuts`.
   void CutLogs(int after_chunks, int cuts);
@@ -61,7 +63,7 @@ class ScriptedCoordinator : public v1::WorkerService::Service {
                          v1::PushStepsResponse* response) override;
   grpc::Status PushLogs(grpc::ServerContext* context, grpc::ServerReader<v1::LogChunk>* reader,
                         v1::PushLogsResponse* response) override;
-  void Lease(SessionStream* stream, int64_t seq) MEGA_REQUIRES(mu_);
+  void Lease(SessionStream* stream, int64_t seq, const std::string& cluster) MEGA_REQUIRES(mu_);
 
   Mutex mu_;
   CondVar changed_;
@@ -71,6 +73,7 @@ class ScriptedCoordinator : public v1::WorkerService::Service {
   int64_t next_seq_ MEGA_GUARDED_BY(mu_) = 1;
   absl::Duration ttl_ MEGA_GUARDED_BY(mu_) = absl::Seconds(10);
   bool answering_ MEGA_GUARDED_BY(mu_) = true;
+  std::string cluster_ MEGA_GUARDED_BY(mu_);
   std::string reject_ MEGA_GUARDED_BY(mu_);
   bool reject_fatal_ MEGA_GUARDED_BY(mu_) = false;
   int cut_after_ MEGA_GUARDED_BY(mu_) = 0;
