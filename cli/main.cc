@@ -2,12 +2,16 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/command_line/command_line.h"
+#include "base/dns_name.h"
+#include "base/grpc_log.h"
 #include "cli/commands/command.h"
 
 namespace mega::cli {
 namespace {
 
 int Main(int argc, char** argv) {
+  LogGrpcAtDebug();
   Shell shell;
   CLI::App app{
       "Trains large language models on a cluster from one job file\n"
@@ -20,7 +24,14 @@ int Main(int argc, char** argv) {
                  "Coordinator to talk to (also MEGACTL_COORDINATOR, ~/.config/megactl/config.yaml; "
                  "default 127.0.0.1:7070)")
       ->type_name("HOST:PORT");
-  app.add_option("-n,--namespace", shell.name_space, "Namespace of the jobs")->type_name("NAME");
+  app.add_option("-n,--namespace", shell.name_space, "Namespace of the jobs")
+      ->check(CLI::Validator(
+          [](std::string& name) -> std::string {
+            if (IsDnsLabel(name)) return "";
+            return fmt::format("'{}' is not a namespace, which is {}", name, kDnsLabelRule);
+          },
+          ""))
+      ->type_name("NAME");
   app.add_option_function<std::string>(
          "--color",
          [&shell](const std::string& when) {
@@ -52,11 +63,7 @@ int Main(int argc, char** argv) {
   AddCompletion(app, shell);
   AddSchema(app, shell);
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;
-  }
+  if (const auto code = ParseArguments(app, argc, argv)) return *code;
   return shell.exit_code;
 }
 

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/dns_name.h"
 #include "cli/spec/yaml_tree.h"
 
 namespace mega::cli {
@@ -63,6 +64,14 @@ absl::StatusOr<Target> FindTarget(const std::string& flag_address,
     target.source = "--coordinator";
   }
   if (!flag_namespace.empty()) target.name_space = flag_namespace;
+  if (!target.name_space.empty() && !IsDnsLabel(target.name_space)) {
+    return InvalidArgument("namespace '{}' (from {}) is not a namespace, which is {}",
+                           target.name_space,
+                           !flag_namespace.empty()                       ? "--namespace"
+                           : environment("MEGACTL_NAMESPACE") != nullptr ? "MEGACTL_NAMESPACE"
+                                                                         : "config.yaml",
+                           kDnsLabelRule);
+  }
   if (target.address.find(':') == std::string::npos) {
     return InvalidArgument("coordinator '{}' (from {}) has no port; write HOST:PORT, such as {}",
                            target.address, target.source, kDefaultCoordinator);

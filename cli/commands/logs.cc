@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/time/clock.h"
+#include "base/command_line/command_line.h"
 #include "cli/client/errors.h"
 #include "cli/commands/command.h"
 #include "cli/commands/follow.h"
@@ -41,7 +42,8 @@ class LogReader {
     if (!options_.tail.empty()) {
       const auto tail = ParseInteger(options_.tail, "bytes");
       if (!tail.ok() || *tail < 1)
-        return InvalidArgument("--tail '{}' is no size (such as 64Ki)", options_.tail);
+        return InvalidArgument("--tail '{}' is no size of 1 byte or more, such as 64Ki",
+                               options_.tail);
       request_.set_tail_bytes(*tail);
     }
     while (true) {
@@ -146,11 +148,11 @@ void AddLogs(CLI::App& app, Shell& shell) {
   command->add_flag("-f,--follow", options->follow, "Go on until the job ends");
   command->add_option("--rank", options->ranks, "These ranks alone (default: all)")
       ->delimiter(',')
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeast(0))
       ->allow_extra_args(false)
       ->type_name("N,…");
   command->add_option("--attempt", options->attempt, "Of this attempt (default: the newest)")
-      ->check(CLI::PositiveNumber)
+      ->check(AtLeast(1))
       ->type_name("N");
   command->add_option("--tail", options->tail, "Only the last bytes of each log: 64Ki")
       ->type_name("BYTES");

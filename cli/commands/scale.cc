@@ -1,6 +1,7 @@
 // megactl scale: another number of nodes for a job that runs.
 #include <memory>
 
+#include "base/command_line/command_line.h"
 #include "cli/commands/command.h"
 #include "cli/view/json.h"
 #include "cli/view/words.h"
@@ -43,6 +44,7 @@ void AddScale(CLI::App& app, Shell& shell) {
   command->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
   command
       ->add_option("--nodes", options->nodes, "Within resources.nodes.min and max of its job file")
+      ->check(AtLeast(1))
       ->required();
   command->add_flag("--now", options->now, "Save now, instead of waiting for the next checkpoint");
   AddOutput(*command, options->output, {Output::kTable, Output::kJson, Output::kYaml});

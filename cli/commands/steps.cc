@@ -1,6 +1,7 @@
 // megactl steps: the optimizer steps of a job, each once.
 #include <memory>
 
+#include "base/command_line/command_line.h"
 #include "cli/commands/command.h"
 #include "cli/commands/follow.h"
 #include "cli/view/json.h"
@@ -48,7 +49,7 @@ void AddSteps(CLI::App& app, Shell& shell) {
   command->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
   command->add_flag("-f,--follow", options->follow, "Go on until the job ends");
   command->add_option("--from", options->from, "First step to show")
-      ->check(CLI::PositiveNumber)
+      ->check(AtLeast(1))
       ->type_name("STEP");
   AddLineOutput(*command, options->output);
   command->callback([&shell, options] { shell.exit_code = Steps(shell, *options); });

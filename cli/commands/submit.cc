@@ -52,12 +52,14 @@ int Submit(const Shell& shell, const Options& options) {
   if (!job.ok()) return FailRefused(job.status(), loaded, consequence);
 
   const std::string& name = job->metadata().name();
-  if (options.quiet || options.output == Output::kName) {
-    PrintStdout((options.quiet ? job->uid() : name) + "\n");
-  } else if (options.output == Output::kJson) {
-    PrintStdout(ToJson(*job));
-  } else if (options.output == Output::kYaml) {
-    PrintStdout(ToYaml(*job));
+  if (options.quiet) {
+    if (!options.dry_run) PrintStdout(job->uid() + "\n");
+  } else if (options.output == Output::kName) {
+    PrintStdout(name + "\n");
+  } else if (options.output == Output::kJson || options.output == Output::kYaml) {
+    nlohmann::ordered_json json = JsonOf(*job);
+    if (options.dry_run) json.erase("uid");  // no job, no id
+    PrintStdout(options.output == Output::kJson ? ToJson(json) : ToYaml(json));
   } else if (options.dry_run) {
     PrintStdout(
         fmt::format("{} is valid: the coordinator would take job {}\n", loaded.source, name));
@@ -82,7 +84,9 @@ void AddSubmit(CLI::App& app, Shell& shell) {
       ->allow_extra_args(false);
   command->add_option("--request-id", options->request_id,
                       "The same id gives the same job, however often it is sent");
-  command->add_flag("--dry-run", options->dry_run, "Check everything, store nothing");
+  command->add_flag(
+      "--dry-run", options->dry_run,
+      "Check everything, store nothing; with -o json the job that would be, which has no uid");
   command->add_flag("-q,--quiet", options->quiet, "Print the job's id alone");
   AddOutput(*command, options->output,
             {Output::kTable, Output::kJson, Output::kYaml, Output::kName});

@@ -27,6 +27,10 @@ int Wait(const Shell& shell, const Options& options) {
     if (!timeout.ok())
       return Fail(InvalidArgument("--timeout '{}' {}", options.timeout,
                                   std::string(timeout.status().message())));
+    if (FromProto(*timeout) < absl::ZeroDuration()) {
+      return Fail(InvalidArgument(
+          "--timeout '{}' is less than nothing; give 0s or more, such as 2h", options.timeout));
+    }
     deadline = absl::Now() + FromProto(*timeout);
   }
   absl::StatusOr<Client> client = shell.Connect();

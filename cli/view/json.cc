@@ -35,7 +35,9 @@ void NumbersForInt64(const Descriptor& type, ordered_json& json) {
   }
 }
 
-ordered_json Convert(const google::protobuf::Message& message) {
+}  // namespace
+
+ordered_json JsonOf(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
@@ -48,6 +50,8 @@ ordered_json Convert(const google::protobuf::Message& message) {
   NumbersForInt64(*message.GetDescriptor(), json);
   return json;
 }
+
+namespace {
 
 std::string Dump(const ordered_json& json, int indent) {
   return json.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
@@ -95,12 +99,12 @@ void AppendYaml(const ordered_json& json, const std::string& indent, std::string
 
 }  // namespace
 
-std::string ToJson(const google::protobuf::Message& message) {
-  return Dump(Convert(message), 2) + "\n";
-}
+std::string ToJson(const ordered_json& json) { return Dump(json, 2) + "\n"; }
+
+std::string ToJson(const google::protobuf::Message& message) { return ToJson(JsonOf(message)); }
 
 std::string ToJsonLine(const google::protobuf::Message& message) {
-  return Dump(Convert(message), -1);
+  return Dump(JsonOf(message), -1);
 }
 
 std::string ToYaml(const ordered_json& json) {
@@ -109,6 +113,6 @@ std::string ToYaml(const ordered_json& json) {
   return out;
 }
 
-std::string ToYaml(const google::protobuf::Message& message) { return ToYaml(Convert(message)); }
+std::string ToYaml(const google::protobuf::Message& message) { return ToYaml(JsonOf(message)); }
 
 }  // namespace mega::cli

@@ -10,7 +10,9 @@
 
 namespace mega::cli {
 
-std::string ToJson(const google::protobuf::Message& message);      // indented, newline at the end
+nlohmann::ordered_json JsonOf(const google::protobuf::Message& message);
+std::string ToJson(const google::protobuf::Message& message);  // indented, newline at the end
+std::string ToJson(const nlohmann::ordered_json& json);
 std::string ToJsonLine(const google::protobuf::Message& message);  // one line, without newline
 std::string ToYaml(const google::protobuf::Message& message);
 std::string ToYaml(const nlohmann::ordered_json& json);

@@ -98,11 +98,56 @@ class CommandsTest : public ::testing::Test {
 
 TEST_F(CommandsTest, UsageErrorsAreTwo) {
   EXPECT_EQ(RunAlone({}).code, 2);
-  EXPECT_EQ(RunAlone({"submitt"}).code, 2);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"submitt"}, {"submitt", "--help"}, {"submitt", "job.yaml"}}) {
+    const Result result = RunAlone(words);
+    EXPECT_EQ(result.code, 2);
+    EXPECT_THAT(result.err, HasSubstr("'submitt' is not a command of megactl; did you mean "
+                                      "megactl submit?"));
+  }
+  EXPECT_THAT(RunAlone({"checkpoints", "remove", "--help"}).err,
+              HasSubstr("'remove' is not a command of megactl checkpoints"));
   EXPECT_EQ(RunAlone({"submit"}).code, 2);
   EXPECT_EQ(RunAlone({"get", "-o", "xml"}).code, 2);
   EXPECT_EQ(RunAlone({"--coordinator", "nowhere", "get"}).code, 2);
   EXPECT_EQ(RunAlone({"wait", "x", "--timeout", "soon"}).code, 2);
+}
+
+TEST_F(CommandsTest, NumbersOutOfRangeAreRefusedWithTheRange) {
+  JobIs(v1::JOB_PHASE_RUNNING);
+  for (const auto& [arguments, range] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"wait", "x", "--timeout", "-1s"}, "0s or more"},
+           {{"logs", "x", "--rank", "-1"}, "at least 0"},
+           {{"logs", "x", "--attempt", "-1"}, "at least 1"},
+           {{"logs", "x", "--tail", "-1"}, "1 byte or more"},
+           {{"steps", "x", "--from", "-3"}, "at least 1"},
+           {{"scale", "x", "--nodes", "-2"}, "at least 1"},
+           {{"plan", kTiny, "--nodes", "-2"}, "1 to 100000"},
+           {{"plan", kTiny, "--nodes", "1", "--devices", "0"}, "1 to 4096"},
+           {{"run", kTiny, "--devices", "-1"}, "1 to 4096"},
+           {{"run", kTiny, "--workers", "0"}, "1 to 256"}}) {
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.code, 2) << arguments[2];
+    EXPECT_THAT(result.err, HasSubstr(range));
+    EXPECT_LT(result.err.size(), 300u) << result.err;
+  }
+}
+
+TEST_F(CommandsTest, ANamespaceIsADnsLabelWhereverItIsGiven) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"get"}, {"submit", kTiny}, {"run", kTiny}, {"plan", kTiny}}) {
+    std::vector<std::string> arguments = {"-n", "../x"};
+    arguments.insert(arguments.end(), command.begin(), command.end());
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.code, 2) << command[0];
+    EXPECT_THAT(result.err, HasSubstr("'../x' is not a namespace, which is 1 to 63 of a-z"));
+  }
+  setenv("MEGACTL_NAMESPACE", "A", 1);
+  const Result result = Run({"get"});
+  unsetenv("MEGACTL_NAMESPACE");
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("'A' (from MEGACTL_NAMESPACE)"));
 }
 
 TEST_F(CommandsTest, EveryCommandsHelpStartsWithAnExample) {
@@ -193,6 +238,23 @@ TEST_F(CommandsTest, SubmitSendsTheJobAndPrintsItsId) {
   EXPECT_EQ(Run({"submit", kTiny, "--dry-run"}).code, 0);
   EXPECT_TRUE(sent.validate_only());
   EXPECT_EQ(sent.request_id().size(), 36u) << "a UUID of its own";
+}
+
+// What is not stored has no id: the key is absent, not empty.
+TEST_F(CommandsTest, ADryRunShowsTheJobThatWouldBe) {
+  coordinator_.submit = [](const v1::SubmitJobRequest& request, v1::Job* job) {
+    job->set_name("namespaces/default/jobs/tiny");
+    *job->mutable_metadata() = request.metadata();
+    return grpc::Status::OK;
+  };
+  const auto json = nlohmann::json::parse(Run({"submit", kTiny, "--dry-run", "-o", "json"}).out);
+  EXPECT_EQ(json["name"], "namespaces/default/jobs/tiny");
+  EXPECT_EQ(json["metadata"]["name"], "tiny");
+  EXPECT_FALSE(json.contains("uid"));
+  EXPECT_THAT(Run({"submit", kTiny, "--dry-run", "-o", "yaml"}).out,
+              ::testing::AllOf(HasSubstr("name: namespaces/default/jobs/tiny\n"),
+                               ::testing::Not(HasSubstr("\nuid:"))));
+  EXPECT_EQ(Run({"submit", kTiny, "--dry-run", "-q"}).out, "");
 }
 
 TEST_F(CommandsTest, InvalidJobFileIsEightAndNothingIsSent) {
