@@ -198,6 +198,8 @@ class CoordinatorImpl final : public Coordinator {
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+    // Who connects and says nothing holds a descriptor for this long and no longer.
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
     builder.RegisterService(&jobs_);
     builder.RegisterService(&cluster_);
     builder.RegisterService(&workers_);

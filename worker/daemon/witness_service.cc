@@ -96,6 +96,8 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(WitnessService& service,
   builder.SetMaxReceiveMessageSize(1 << 20);
   // Without this option two processes could share a port, and each would get half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Who connects and says nothing holds a descriptor for this long and no longer.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), port);
   builder.RegisterService(&service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();

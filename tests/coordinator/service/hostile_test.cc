@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/message_size.h"
+#include "base/unique_fd.h"
 #include "gmock/gmock.h"
 #include "tests/coordinator/service/fake_worker.h"
 #include "tests/coordinator/service/fixture.h"
@@ -29,7 +30,36 @@ void SendRaw(const std::string& address, const std::string& bytes) {
   close(fd);
 }
 
+// Connects, says `bytes` and stays.
+UniqueFd Linger(const std::string& address, const std::string& bytes) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(std::stoi(address.substr(address.rfind(':') + 1)));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+  (void)!send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  return fd;
+}
+
 class HostileTest : public ServiceTest {};
+
+TEST_F(HostileTest, HalfOpenConnectionsTakeNeitherTheApiNorMetricsAway) {
+  StartCoordinator();
+  const std::string& metrics = coordinator_->metrics_address();
+  std::vector<UniqueFd> half_open;
+  for (int i = 0; i < 225; ++i) {
+    half_open.push_back(Linger(address(), i % 2 == 0 ? "" : "PRI * HTTP/2.0\r\n"));
+    half_open.push_back(Linger(metrics, i % 2 == 0 ? "" : "GET /metrics HTTP/1.1\r\n"));
+  }
+  const absl::Time begin = absl::Now();
+  MustSubmit(Request("unharmed"));
+  const UniqueFd scrape = Linger(metrics, "GET /metrics HTTP/1.1\r\n\r\n");
+  char answer[32] = {};
+  EXPECT_GT(recv(scrape.get(), answer, sizeof(answer) - 1, 0), 0);
+  EXPECT_THAT(std::string(answer), HasSubstr("HTTP/1.1 200 OK"));
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
+}
 
 TEST_F(HostileTest, RandomBytesOnEveryPortDoNoHarm) {
   StartCoordinator();
