@@ -25,7 +25,7 @@ JobFeed::JobFeed(Client& client, const std::string& job_name)
           request.set_from_step(report.step() + 1);
           batch_.steps.push_back(std::move(report));
         },
-        steps_ended_);
+        &JobFeed::steps_ended_);
   });
   events_ = std::jthread([this](std::stop_token stop) {
     v1::WatchEventsRequest request;
@@ -37,7 +37,7 @@ JobFeed::JobFeed(Client& client, const std::string& job_name)
           request.set_from_revision(event.revision());
           batch_.events.push_back(std::move(event));
         },
-        events_ended_);
+        &JobFeed::events_ended_);
   });
 }
 
@@ -49,7 +49,7 @@ JobFeed::~JobFeed() {
 // `keep` is called with the lock held. Errors are followed by another try: whether the job still
 // lives is for the caller to find out.
 template <typename Message, typename Open, typename Keep>
-void JobFeed::Pump(std::stop_token stop, Open open, Keep keep, bool& ended) {
+void JobFeed::Pump(std::stop_token stop, Open open, Keep keep, bool JobFeed::*ended) {
   absl::Duration pause = kFirstPause;
   while (!stop.stop_requested()) {
     Stream<Message> stream = open();
@@ -67,7 +67,7 @@ void JobFeed::Pump(std::stop_token stop, Open open, Keep keep, bool& ended) {
     }
     if (status.ok()) {
       MutexLock lock(mu_);
-      ended = true;
+      this->*ended = true;
       changed_.NotifyAll();
       return;
     }

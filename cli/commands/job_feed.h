@@ -27,7 +27,7 @@ class JobFeed {
 
  private:
   template <typename Message, typename Open, typename Keep>
-  void Pump(std::stop_token stop, Open open, Keep keep, bool& ended);
+  void Pump(std::stop_token stop, Open open, Keep keep, bool JobFeed::*ended);
   // False when asked to stop meanwhile.
   bool Pause(std::stop_token stop, absl::Duration span);
 

@@ -67,7 +67,6 @@ class Journal {
 
   // Of the writing thread alone.
   int fd_ = -1;
-  bool failing_ = false;
   std::jthread thread_;  // last: starts when the rest is there
 };
 

@@ -293,7 +293,8 @@ void Preempt(Draft& draft, const v1::Job& job, const v1::Plan& plan) {
   }
   if (victims.empty()) return;
   AskAgainWithin(draft, draft.LiveJob(job.uid()), kEndsWithin);
-  const JobUid uid = job.uid();
+  // `job` may be looked up elsewhere once it is edited.
+  const JobUid uid = job.uid();  // NOLINT(performance-unnecessary-copy-initialization)
   const std::string names = Named(draft, victims);
   for (const JobUid& victim : victims) {
     v1::Job& yielding = draft.EditJob(victim);

@@ -59,6 +59,7 @@ template <typename T>
 int64_t Widen(std::span<const char> raw, std::span<int32_t> out) {
   int64_t bad = -1;
   for (size_t i = 0; i < out.size(); ++i) {
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse): a small signed number, no character
     const auto value = static_cast<int64_t>(Load<T>(raw.data() + i * sizeof(T)));
     if (value < 0 || value > std::numeric_limits<int32_t>::max()) bad = static_cast<int64_t>(i);
     out[i] = static_cast<int32_t>(value);

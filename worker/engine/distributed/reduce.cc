@@ -18,13 +18,13 @@ struct SumOf {
 struct MaxOf {
   template <typename T>
   T operator()(T a, T b) const {
-    return a > b || a != a ? a : b;
+    return a > b || a != a ? a : b;  // NOLINT(misc-redundant-expression): not a number
   }
 };
 struct MinOf {
   template <typename T>
   T operator()(T a, T b) const {
-    return a < b || a != a ? a : b;
+    return a < b || a != a ? a : b;  // NOLINT(misc-redundant-expression): not a number
   }
 };
 

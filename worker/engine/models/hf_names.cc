@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "fmt/ranges.h"
 
@@ -76,7 +77,11 @@ std::string Complaint(const HfTensor& want, const absl::StatusOr<SourceTensor>& 
 std::vector<HfTensor> HfTensors(const ModelSpec& spec) {
   const int64_t D = spec.hidden_size, F = spec.ffn_hidden_size, V = spec.vocab_size;
   const auto same = [](std::string name, std::vector<int64_t> shape, std::string ours) {
-    return HfTensor{name, shape, ours, {{.hf_row = 0, .our_row = 0, .rows = shape[0]}}};
+    const int64_t rows = shape[0];
+    return HfTensor{std::move(name),
+                    std::move(shape),
+                    std::move(ours),
+                    {{.hf_row = 0, .our_row = 0, .rows = rows}}};
   };
   std::vector<HfTensor> all = {same("model.embed_tokens.weight", {V, D}, "embedding.weight")};
   for (int64_t i = 0; i < spec.num_layers; ++i) {
