@@ -54,6 +54,9 @@ int Main(int argc, char** argv) {
   AddCancel(app, shell);
   AddRestart(app, shell);
   AddScale(app, shell);
+  AddQueue(app, shell);
+  AddNamespaces(app, shell);
+  AddCordon(app, shell);
   AddWait(app, shell);
   AddPlan(app, shell);
   AddGenerate(app, shell);

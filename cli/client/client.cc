@@ -77,6 +77,24 @@ absl::StatusOr<Response> Call(const std::string& target, Stub& stub,
   return response;
 }
 
+// A whole list, page by page; `add` takes a page's items over.
+template <typename Response, typename Request, typename Stub, typename Add>
+absl::StatusOr<Response> AllPages(const std::string& target, Request request, Stub& stub,
+                                  grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                               Response*),
+                                  const Add& add) {
+  Response all;
+  request.set_page_size(1000);
+  do {
+    MEGA_ASSIGN_OR_RETURN(const Response page, Call(target, stub, method, request));
+    if (page.next_page_token() == request.page_token() && !page.next_page_token().empty())
+      return Internal("coordinator {} sent the same page twice", target);
+    request.set_page_token(page.next_page_token());
+    add(all, page);
+  } while (!request.page_token().empty());
+  return all;
+}
+
 }  // namespace
 
 struct Client::Stubs {
@@ -164,6 +182,62 @@ absl::StatusOr<v1::ListNodesResponse> Client::ListNodes() {
     all.mutable_nodes()->MergeFrom(page.nodes());
   } while (!request.page_token().empty());
   return all;
+}
+
+absl::StatusOr<v1::ListQueueResponse> Client::ListQueue(const std::string& parent) {
+  v1::ListQueueRequest request;
+  request.set_parent(parent);
+  return AllPages<v1::ListQueueResponse>(
+      target_.address, request, *stubs_->jobs, &v1::JobService::Stub::ListQueue,
+      [](v1::ListQueueResponse& all, const v1::ListQueueResponse& page) {
+        all.mutable_entries()->MergeFrom(page.entries());
+      });
+}
+
+absl::StatusOr<v1::ListNamespacesResponse> Client::ListNamespaces() {
+  return AllPages<v1::ListNamespacesResponse>(
+      target_.address, v1::ListNamespacesRequest(), *stubs_->cluster,
+      &v1::ClusterService::Stub::ListNamespaces,
+      [](v1::ListNamespacesResponse& all, const v1::ListNamespacesResponse& page) {
+        all.mutable_namespaces()->MergeFrom(page.namespaces());
+      });
+}
+
+absl::StatusOr<v1::Namespace> Client::UpdateNamespace(const v1::Namespace& limits) {
+  v1::UpdateNamespaceRequest request;
+  *request.mutable_namespace_() = limits;
+  return Call(target_.address, *stubs_->cluster, &v1::ClusterService::Stub::UpdateNamespace,
+              request);
+}
+
+absl::Status Client::DeleteNamespace(const std::string& name) {
+  v1::DeleteNamespaceRequest request;
+  request.set_name(name);
+  return Call(target_.address, *stubs_->cluster, &v1::ClusterService::Stub::DeleteNamespace,
+              request)
+      .status();
+}
+
+absl::StatusOr<v1::Node> Client::CordonNode(const std::string& name, const std::string& reason) {
+  v1::CordonNodeRequest request;
+  request.set_name(name);
+  request.set_reason(reason);
+  return Call(target_.address, *stubs_->cluster, &v1::ClusterService::Stub::CordonNode, request);
+}
+
+absl::StatusOr<v1::Node> Client::UncordonNode(const std::string& name) {
+  v1::UncordonNodeRequest request;
+  request.set_name(name);
+  return Call(target_.address, *stubs_->cluster, &v1::ClusterService::Stub::UncordonNode, request);
+}
+
+absl::StatusOr<v1::Node> Client::DrainNode(const std::string& name, const std::string& reason,
+                                           int64_t grace_seconds) {
+  v1::DrainNodeRequest request;
+  request.set_name(name);
+  request.set_reason(reason);
+  request.mutable_grace()->set_seconds(grace_seconds);
+  return Call(target_.address, *stubs_->cluster, &v1::ClusterService::Stub::DrainNode, request);
 }
 
 absl::StatusOr<v1::GetVersionResponse> Client::GetVersion() {

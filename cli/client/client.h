@@ -57,6 +57,14 @@ class Client {
   absl::StatusOr<v1::Job> ScaleJob(const std::string& handle, int64_t nodes, bool now);
   absl::StatusOr<v1::PlanJobResponse> PlanJob(const v1::PlanJobRequest& request);
   absl::StatusOr<v1::ListNodesResponse> ListNodes();
+  absl::StatusOr<v1::ListQueueResponse> ListQueue(const std::string& parent);  // all pages
+  absl::StatusOr<v1::ListNamespacesResponse> ListNamespaces();                 // likewise
+  absl::StatusOr<v1::Namespace> UpdateNamespace(const v1::Namespace& limits);
+  absl::Status DeleteNamespace(const std::string& name);
+  absl::StatusOr<v1::Node> CordonNode(const std::string& name, const std::string& reason);
+  absl::StatusOr<v1::Node> UncordonNode(const std::string& name);
+  absl::StatusOr<v1::Node> DrainNode(const std::string& name, const std::string& reason,
+                                     int64_t grace_seconds);
   absl::StatusOr<v1::GetVersionResponse> GetVersion();
 
   Stream<v1::JobEvent> WatchEvents(const v1::WatchEventsRequest& request);

@@ -37,6 +37,9 @@ void AddSteps(CLI::App& app, Shell& shell);
 void AddCancel(CLI::App& app, Shell& shell);
 void AddRestart(CLI::App& app, Shell& shell);
 void AddScale(CLI::App& app, Shell& shell);
+void AddQueue(CLI::App& app, Shell& shell);
+void AddNamespaces(CLI::App& app, Shell& shell);
+void AddCordon(CLI::App& app, Shell& shell);  // and uncordon, drain
 void AddWait(CLI::App& app, Shell& shell);
 void AddPlan(CLI::App& app, Shell& shell);
 void AddGenerate(CLI::App& app, Shell& shell);

@@ -30,6 +30,10 @@ _megactl() {
     checkpoints)
       if [[ $previous == checkpoints ]]; then COMPREPLY=($(compgen -W 'list' -- "$word"))
       else COMPREPLY=($(compgen -W "$(megactl get -o name 2>/dev/null)" -- "$word")); fi ;;
+    cordon|uncordon|drain)
+      COMPREPLY=($(compgen -W "$(megactl nodes -o name 2>/dev/null)" -- "$word")) ;;
+    namespaces) COMPREPLY=($(compgen -W 'list set delete' -- "$word")) ;;
+    queue) ;;
     completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- "$word")) ;;
     *) COMPREPLY=($(compgen -f -- "$word")) ;;
   esac
@@ -54,6 +58,11 @@ _megactl() {
       [[ ${words[2]} == checkpoints && $CURRENT -eq 3 ]] && { compadd list; return }
       jobs=(${(f)"$(megactl get -o name 2>/dev/null)"})
       compadd -a jobs ;;
+    cordon|uncordon|drain)
+      jobs=(${(f)"$(megactl nodes -o name 2>/dev/null)"})
+      compadd -a jobs ;;
+    namespaces) compadd list set delete ;;
+    queue) ;;
     completion) compadd bash zsh fish ;;
     *) _files ;;
   esac
@@ -66,6 +75,8 @@ constexpr char kFish[] =
 complete -c megactl -f -n '__fish_use_subcommand' -a '@COMMANDS@'
 complete -c megactl -f -n '__fish_seen_subcommand_from get describe logs events steps cancel restart scale wait list' -a '(megactl get -o name 2>/dev/null)'
 complete -c megactl -f -n '__fish_seen_subcommand_from checkpoints' -a list
+complete -c megactl -f -n '__fish_seen_subcommand_from cordon uncordon drain' -a '(megactl nodes -o name 2>/dev/null)'
+complete -c megactl -f -n '__fish_seen_subcommand_from namespaces' -a 'list set delete'
 complete -c megactl -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 complete -c megactl -F -n '__fish_seen_subcommand_from run submit plan generate data'
 complete -c megactl -s o -l output -x -a 'table wide json yaml name'

@@ -15,6 +15,11 @@ struct Options {
   Output output = Output::kTable;
 };
 
+std::string StateText(const v1::Node& node) {
+  if (!node.cordoned()) return NodeName(node.state());
+  return NodeName(node.state()) + (node.draining() ? ", draining" : ", cordoned");
+}
+
 std::string NodesText(const v1::ListNodesResponse& nodes, bool wide, bool with_header) {
   std::vector<std::string> header = {"NAME", "STATE", "DEVICES", "IN USE", "HEARTBEAT", "VERSION"};
   if (wide) header.insert(header.end(), {"THREADS", "ADDRESS", "METRICS", "LABELS"});
@@ -23,7 +28,7 @@ std::string NodesText(const v1::ListNodesResponse& nodes, bool wide, bool with_h
   for (const v1::Node& node : nodes.nodes()) {
     std::vector<std::string> row = {
         Printable(node.name()),
-        NodeName(node.state()),
+        StateText(node),
         fmt::format("{}", node.devices_size()),
         fmt::format("{}", node.devices_in_use()),
         FormatAge(node.last_heartbeat(), node.has_last_heartbeat(), now),

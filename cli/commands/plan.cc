@@ -90,8 +90,9 @@ int Plan(const Shell& shell, const Options& options) {
   } else {
     const std::string where =
         offline ? "an imaginary cluster" : "the cluster of " + target->address;
-    PrintStdout(fmt::format("plan of {} on {}\n{}\n{}", loaded.source, where,
-                            PlanText(response.plan()), PlacementText(response.plan())));
+    PrintStdout(fmt::format("plan of {} on {}\n{}{}\n{}", loaded.source, where,
+                            PlanText(response.plan()), QueueText(response),
+                            PlacementText(response.plan())));
   }
   return kExitOk;
 }

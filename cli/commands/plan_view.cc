@@ -53,6 +53,19 @@ std::string PlanText(const v1::Plan& plan) {
   return out;
 }
 
+std::string QueueText(const v1::PlanJobResponse& response) {
+  if (!response.has_queue()) return "";
+  const v1::QueueEntry& queue = response.queue();
+  std::string text = fmt::format("  queue       number {} at priority {}: {}", queue.position(),
+                                 queue.priority(), Printable(queue.reason()));
+  if (queue.has_estimated_start_time())
+    text += fmt::format(", about {}", FormatTime(queue.estimated_start_time()));
+  text += "\n";
+  for (const std::string& name : queue.preempts())
+    text += "  preempts    " + Printable(name) + "\n";
+  return text;
+}
+
 std::string PlacementText(const v1::Plan& plan) {
   Table table({"RANK", "NODE", "DEVICE"});
   for (const v1::RankPlacement& rank : plan.ranks())

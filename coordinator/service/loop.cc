@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/queue/quota.h"
 
 namespace mega::service {
 namespace {
@@ -190,6 +191,10 @@ Publication Loop::Publish(const std::vector<v1::Mutation>& mutations) const {
       case v1::Mutation::kDeleteJob:
         out.deleted_jobs.push_back(mutation.delete_job());
         break;
+      case v1::Mutation::kPutNamespace:
+      case v1::Mutation::kDeleteNamespace:
+        out.namespaces = core::NamespaceViews(state_);
+        break;
       case v1::Mutation::kPutMeta:
         out.revision = mutation.put_meta().revision();
         break;
@@ -211,6 +216,7 @@ Publication Loop::Publish(const std::vector<v1::Mutation>& mutations) const {
 Publication Loop::PublishTick() {
   Publication out;
   if (std::exchange(queue_changed_, false)) {
+    out.namespaces = core::NamespaceViews(state_);
     int64_t position = 0;
     auto& queue = out.queue.emplace();
     for (const core::QueueKey& key : state_.index.queue) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "coordinator/core/queue/quota.h"
 
 namespace mega::service {
 namespace {
@@ -24,6 +25,7 @@ void ReadModel::Load(const core::State& state) {
   for (const auto& [id, node] : state.durable.nodes) {
     all.nodes.push_back(std::make_shared<v1::Node>(core::NodeView(state, id)));
   }
+  all.namespaces = core::NamespaceViews(state);
   all.revision = state.durable.meta.revision();
   Publish(all);
   // Release 0.1 kept no mark of what it had deleted: a job with just the most events may have lost
@@ -98,6 +100,7 @@ void ReadModel::Publish(const Publication& publication) {
         if (auto it = jobs_.find(uid); it != jobs_.end()) it->second.queue_position = position;
       }
     }
+    if (publication.namespaces) namespaces_ = *publication.namespaces;
     if (publication.revision != 0) revision_ = publication.revision;
   }
   Changed(changed);
@@ -221,6 +224,21 @@ int64_t ReadModel::StepsPublished(const core::JobUid& uid) const {
 int64_t ReadModel::revision() const {
   MutexLock lock(mu_);
   return revision_;
+}
+
+std::vector<ReadModel::Unfinished> ReadModel::UnfinishedJobs() const {
+  MutexLock lock(mu_);
+  std::vector<Unfinished> jobs;
+  for (const core::JobUid& uid : unfinished_) {
+    const Entry& entry = jobs_.at(uid);
+    jobs.push_back({entry.job, entry.last_step, entry.queue_position});
+  }
+  return jobs;
+}
+
+std::vector<v1::Namespace> ReadModel::Namespaces() const {
+  MutexLock lock(mu_);
+  return namespaces_;
 }
 
 std::vector<std::shared_ptr<const v1::Job>> ReadModel::RecentJobs(absl::Time since) const {

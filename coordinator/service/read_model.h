@@ -29,11 +29,12 @@ struct Publication {
   std::vector<std::shared_ptr<const v1::Node>> nodes;
   std::vector<std::string> deleted_nodes;
   std::optional<std::map<core::JobUid, int64_t>> queue;  // all positions anew
+  std::optional<std::vector<v1::Namespace>> namespaces;  // all of them
   int64_t revision = 0;                                  // 0: as before
 
   bool empty() const {
     return jobs.empty() && events.empty() && deleted_jobs.empty() && nodes.empty() &&
-           deleted_nodes.empty() && !queue && revision == 0;
+           deleted_nodes.empty() && !queue && !namespaces && revision == 0;
   }
 };
 
@@ -70,6 +71,14 @@ class ReadModel {
   // Rises with each PublishStep of the job.
   int64_t StepsPublished(const core::JobUid& uid) const;
   int64_t revision() const;
+
+  struct Unfinished {
+    std::shared_ptr<const v1::Job> job;
+    int64_t last_step = 0;
+    int64_t queue_position = 0;  // 0: does not wait
+  };
+  std::vector<Unfinished> UnfinishedJobs() const;
+  std::vector<v1::Namespace> Namespaces() const;  // by name, with what each holds
 
   // Unfinished jobs and those that ended at or after `since`, for the exporter.
   std::vector<std::shared_ptr<const v1::Job>> RecentJobs(absl::Time since) const;
@@ -134,6 +143,7 @@ class ReadModel {
   std::map<std::string, std::shared_ptr<const v1::Node>> nodes_ MEGA_GUARDED_BY(mu_);
   std::set<core::JobUid> unfinished_ MEGA_GUARDED_BY(mu_);
   std::set<std::pair<absl::Time, core::JobUid>> ended_ MEGA_GUARDED_BY(mu_);
+  std::vector<v1::Namespace> namespaces_ MEGA_GUARDED_BY(mu_);
   int64_t revision_ MEGA_GUARDED_BY(mu_) = 0;
 
   Mutex changed_mu_;

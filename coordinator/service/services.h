@@ -22,6 +22,10 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
                                      v1::ListJobsResponse* response) override {
     return gate_.Call(service::ListJobs, context, *request, *response);
   }
+  grpc::ServerUnaryReactor* ListQueue(Context* context, const v1::ListQueueRequest* request,
+                                      v1::ListQueueResponse* response) override {
+    return gate_.Call(service::ListQueue, context, *request, *response);
+  }
   grpc::ServerUnaryReactor* CancelJob(Context* context, const v1::CancelJobRequest* request,
                                       v1::Job* job) override {
     return gate_.Call(service::CancelJob, context, *request, *job);
@@ -104,6 +108,11 @@ class ClusterServiceImpl final : public v1::ClusterService::CallbackService {
   grpc::ServerUnaryReactor* DrainNode(Context* context, const v1::DrainNodeRequest* request,
                                       v1::Node* response) override {
     return gate_.Call(service::DrainNode, context, *request, *response);
+  }
+  grpc::ServerUnaryReactor* ListNamespaces(Context* context,
+                                           const v1::ListNamespacesRequest* request,
+                                           v1::ListNamespacesResponse* response) override {
+    return gate_.Call(service::ListNamespaces, context, *request, *response);
   }
   grpc::ServerUnaryReactor* UpdateNamespace(Context* context,
                                             const v1::UpdateNamespaceRequest* request,

@@ -1,5 +1,7 @@
-// JobService.PlanJob: the plan a spec would get if the whole present fleet were free.
+// JobService.PlanJob: the plan a spec would get if the whole present fleet were free, and where it
+// would wait.
 #include "coordinator/planner/planner.h"
+#include "coordinator/service/queue_view.h"
 #include "coordinator/service/rpc/rpcs.h"
 #include "coordinator/service/submit_check.h"
 #include "coordinator/service/unary.h"
@@ -7,12 +9,13 @@
 namespace mega::service {
 namespace {
 
-grpc::Status Plan(const ReadModel& reads, const v1::PlanJobRequest& request,
+grpc::Status Plan(const Shell& shell, const v1::PlanJobRequest& request,
                   v1::PlanJobResponse& response) {
   CheckedSpec checked;
   if (grpc::Status status = CheckSpec(request.metadata(), request.spec(), &checked); !status.ok()) {
     return status;
   }
+  const ReadModel& reads = shell.reads;
   planner::ClusterView cluster{.nodes = {}, .revision = reads.revision()};
   for (const auto& node : reads.Nodes()) {
     if (node->state() != v1::NODE_STATE_READY) continue;
@@ -26,6 +29,8 @@ grpc::Status Plan(const ReadModel& reads, const v1::PlanJobRequest& request,
                         : plan.status().code(),
                     "NO_ROOM", std::string(plan.status().message()));
   }
+  *response.mutable_queue() = WouldWait(TakePresent(reads, shell.clock.WallNow()), checked.metadata,
+                                        checked.resolved, plan->world_size());
   *response.mutable_plan() = *std::move(plan);
   *response.mutable_resolved_spec() = std::move(checked.resolved);
   return grpc::Status::OK;
@@ -41,7 +46,7 @@ grpc::ServerUnaryReactor* PlanJob(const Shell& shell, Context* context,
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   if (!shell.checks.Post([shell, &request, &response, reactor] {
-        reactor->Finish(Plan(shell.reads, request, response));
+        reactor->Finish(Plan(shell, request, response));
       })) {
     reactor->Finish(Overloaded("too many specs wait for their checks", absl::Seconds(1)));
   }

@@ -15,6 +15,8 @@ grpc::ServerUnaryReactor* SubmitJob(const Shell&, Context*, const v1::SubmitJobR
 grpc::ServerUnaryReactor* GetJob(const Shell&, Context*, const v1::GetJobRequest&, v1::Job&);
 grpc::ServerUnaryReactor* ListJobs(const Shell&, Context*, const v1::ListJobsRequest&,
                                    v1::ListJobsResponse&);
+grpc::ServerUnaryReactor* ListQueue(const Shell&, Context*, const v1::ListQueueRequest&,
+                                    v1::ListQueueResponse&);
 grpc::ServerUnaryReactor* CancelJob(const Shell&, Context*, const v1::CancelJobRequest&, v1::Job&);
 grpc::ServerUnaryReactor* PlanJob(const Shell&, Context*, const v1::PlanJobRequest&,
                                   v1::PlanJobResponse&);
@@ -25,6 +27,8 @@ grpc::ServerWriteReactor<v1::LogChunk>* StreamLogs(const Shell&, const v1::Strea
 grpc::ServerUnaryReactor* GetNode(const Shell&, Context*, const v1::GetNodeRequest&, v1::Node&);
 grpc::ServerUnaryReactor* ListNodes(const Shell&, Context*, const v1::ListNodesRequest&,
                                     v1::ListNodesResponse&);
+grpc::ServerUnaryReactor* ListNamespaces(const Shell&, Context*, const v1::ListNamespacesRequest&,
+                                         v1::ListNamespacesResponse&);
 grpc::ServerUnaryReactor* GetVersion(const Shell&, Context*, v1::GetVersionResponse&);
 
 grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(const Shell&, Context*);

@@ -490,6 +490,64 @@ TEST_F(CommandsTest, ConfigurationIsFlagThenEnvironmentThenFile) {
   EXPECT_THAT(bad.err, HasSubstr("config.yaml:1: 'coordinatr' is not a key"));
 }
 
+TEST_F(CommandsTest, QueueShowsPositionReasonAndStart) {
+  std::string parent;
+  coordinator_.queue = [&](const v1::ListQueueRequest& request, v1::ListQueueResponse* response) {
+    parent = request.parent();
+    v1::QueueEntry& entry = *response->add_entries();
+    entry.mutable_metadata()->set_name("tiny");
+    entry.set_position(1);
+    entry.set_priority(7);
+    entry.set_devices(16);
+    entry.set_reason("waiting: 2 of lower priority save and give way");
+    return grpc::Status::OK;
+  };
+  const Result table = Run({"queue"});
+  EXPECT_THAT(table.out, HasSubstr("2 of lower priority save"));
+  EXPECT_THAT(table.out, HasSubstr("16"));
+  EXPECT_EQ(parent, "namespaces/-");
+  EXPECT_EQ(nlohmann::json::parse(
+                Run({"queue", "-n", "team", "-o", "json"}).out)["entries"][0]["priority"],
+            7);
+  EXPECT_EQ(parent, "namespaces/team");
+}
+
+TEST_F(CommandsTest, SettingOneLimitOfANamespaceLeavesTheOthers) {
+  coordinator_.namespaces = [](const v1::ListNamespacesRequest&,
+                               v1::ListNamespacesResponse* response) {
+    v1::Namespace& team = *response->add_namespaces();
+    team.set_name("team");
+    team.set_max_jobs(5);
+    return grpc::Status::OK;
+  };
+  coordinator_.set_namespace = [](const v1::UpdateNamespaceRequest& request, v1::Namespace* set) {
+    *set = request.namespace_();
+    return grpc::Status::OK;
+  };
+  const auto set = nlohmann::json::parse(
+      Run({"namespaces", "set", "team", "--max-devices", "8", "--max-priority", "-2", "-o", "json"})
+          .out);
+  EXPECT_EQ(set["max_devices"], 8);
+  EXPECT_EQ(set["max_jobs"], 5);
+  EXPECT_EQ(set["max_priority"], -2);
+  EXPECT_THAT(Run({"namespaces", "list"}).out, HasSubstr("team"));
+}
+
+TEST_F(CommandsTest, DrainSendsItsReasonAndGrace) {
+  v1::DrainNodeRequest asked;
+  coordinator_.drain = [&](const v1::DrainNodeRequest& request, v1::Node* node) {
+    asked = request;
+    node->set_name(request.name());
+    node->set_draining(true);
+    return grpc::Status::OK;
+  };
+  EXPECT_THAT(Run({"drain", "node-1", "--reason", "loud fan", "--grace", "5"}).out,
+              HasSubstr("node node-1 is drained"));
+  EXPECT_EQ(asked.reason(), "loud fan");
+  EXPECT_EQ(asked.grace().seconds(), 5);
+  EXPECT_TRUE(nlohmann::json::parse(Run({"drain", "node-1", "-o", "json"}).out)["draining"]);
+}
+
 TEST_F(CommandsTest, SmallCommandsWork) {
   EXPECT_THAT(Run({"version"}).out, HasSubstr("coordinator 9.9.9"));
   EXPECT_EQ(nlohmann::json::parse(Run({"version", "-o", "json"}).out)["coordinator"]["version"],

@@ -48,6 +48,11 @@ class ScriptedCoordinator : public v1::JobService::Service, public v1::ClusterSe
   std::function<grpc::Status(const v1::GetJobRequest&, v1::Job*)> get;
   std::function<grpc::Status(const v1::ListJobsRequest&, v1::ListJobsResponse*)> list;
   std::function<grpc::Status(const v1::CancelJobRequest&, v1::Job*)> cancel;
+  std::function<grpc::Status(const v1::ListQueueRequest&, v1::ListQueueResponse*)> queue;
+  std::function<grpc::Status(const v1::ListNamespacesRequest&, v1::ListNamespacesResponse*)>
+      namespaces;
+  std::function<grpc::Status(const v1::UpdateNamespaceRequest&, v1::Namespace*)> set_namespace;
+  std::function<grpc::Status(const v1::DrainNodeRequest&, v1::Node*)> drain;
   std::function<grpc::Status(const v1::StreamStepsRequest&, grpc::ServerWriter<v1::StepReport>*)>
       steps;
   std::function<grpc::Status(const v1::StreamLogsRequest&, grpc::ServerWriter<v1::LogChunk>*)> logs;
@@ -75,6 +80,22 @@ class ScriptedCoordinator : public v1::JobService::Service, public v1::ClusterSe
   grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
                          v1::Job* job) override {
     return Answer(cancel, *request, job);
+  }
+  grpc::Status ListQueue(grpc::ServerContext*, const v1::ListQueueRequest* request,
+                         v1::ListQueueResponse* response) override {
+    return Answer(queue, *request, response);
+  }
+  grpc::Status ListNamespaces(grpc::ServerContext*, const v1::ListNamespacesRequest* request,
+                              v1::ListNamespacesResponse* response) override {
+    return Answer(namespaces, *request, response);
+  }
+  grpc::Status UpdateNamespace(grpc::ServerContext*, const v1::UpdateNamespaceRequest* request,
+                               v1::Namespace* response) override {
+    return Answer(set_namespace, *request, response);
+  }
+  grpc::Status DrainNode(grpc::ServerContext*, const v1::DrainNodeRequest* request,
+                         v1::Node* response) override {
+    return Answer(drain, *request, response);
   }
   grpc::Status StreamSteps(grpc::ServerContext*, const v1::StreamStepsRequest* request,
                            grpc::ServerWriter<v1::StepReport>* writer) override {

@@ -1,0 +1,80 @@
+// megactl queue: who is next, and why each waits.
+#include <memory>
+
+#include "absl/time/clock.h"
+#include "base/clock.h"
+#include "cli/commands/command.h"
+#include "cli/view/json.h"
+#include "cli/view/table.h"
+#include "cli/view/words.h"
+
+namespace mega::cli {
+namespace {
+
+struct Options {
+  bool no_headers = false;
+  Output output = Output::kTable;
+};
+
+// "in 12m", "now"; blank when nobody can say.
+std::string StartText(const v1::QueueEntry& entry, absl::Time now) {
+  if (!entry.has_estimated_start_time()) return "-";
+  const absl::Duration left = FromProto(entry.estimated_start_time()) - now;
+  return left <= absl::Seconds(1) ? "now" : "in " + FormatSpan(left);
+}
+
+std::string QueueText(const v1::ListQueueResponse& queue, bool with_header) {
+  Table table({"#", "NAME", "NAMESPACE", "PRIORITY", "DEVICES", "WAITING", "START", "REASON"});
+  const absl::Time now = absl::Now();
+  for (const v1::QueueEntry& entry : queue.entries()) {
+    table.AddRow({fmt::format("{}", entry.position()), Printable(entry.metadata().name()),
+                  Printable(entry.metadata().namespace_()), fmt::format("{}", entry.priority()),
+                  fmt::format("{}", entry.devices()),
+                  FormatAge(entry.queue_time(), entry.has_queue_time(), now), StartText(entry, now),
+                  Printable(entry.reason())});
+  }
+  return table.ToString(with_header);
+}
+
+int Queue(const Shell& shell, const Options& options) {
+  ExitOnInterrupt();
+  absl::StatusOr<Client> client = shell.Connect();
+  if (!client.ok()) return Fail(client.status());
+  const std::string& name_space = client->target().name_space;
+  const absl::StatusOr<v1::ListQueueResponse> queue =
+      client->ListQueue("namespaces/" + (name_space.empty() ? "-" : name_space));
+  if (!queue.ok()) return Fail(queue.status());
+  switch (options.output) {
+    case Output::kJson:
+      PrintStdout(ToJson(*queue));
+      break;
+    case Output::kYaml:
+      PrintStdout(ToYaml(*queue));
+      break;
+    case Output::kName:
+      for (const v1::QueueEntry& entry : queue->entries())
+        PrintStdout(Printable(entry.metadata().name()) + "\n");
+      break;
+    default:
+      if (queue->entries().empty()) {
+        std::fprintf(stderr, "no job waits\n");
+        break;
+      }
+      PrintStdout(QueueText(*queue, !options.no_headers));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddQueue(CLI::App& app, Shell& shell) {
+  CLI::App* command = AddCommand(app, "queue", "List the jobs that wait for devices, next first",
+                                 "megactl queue -o json");
+  auto options = std::make_shared<Options>();
+  command->add_flag("--no-headers", options->no_headers, "Rows alone");
+  AddOutput(*command, options->output,
+            {Output::kTable, Output::kJson, Output::kYaml, Output::kName});
+  command->callback([&shell, options] { shell.exit_code = Queue(shell, *options); });
+}
+
+}  // namespace mega::cli

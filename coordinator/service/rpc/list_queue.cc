@@ -1,0 +1,64 @@
+// JobService.ListQueue: who is next, first first. Positions count over all namespaces.
+#include "absl/strings/numbers.h"
+#include "coordinator/service/page_token.h"
+#include "coordinator/service/queue_view.h"
+#include "coordinator/service/rpc/rpcs.h"
+#include "coordinator/service/unary.h"
+
+namespace mega::service {
+namespace {
+
+constexpr std::string_view kNamespaces = "namespaces/";
+// A page below the message limit of 16 MiB, whatever its labels hold.
+constexpr size_t kMostPageBytes = 12 << 20;
+
+grpc::Status List(const Shell& shell, const v1::ListQueueRequest& request,
+                  v1::ListQueueResponse& response) {
+  const std::string& parent = request.parent();
+  std::string name_space;
+  if (!parent.empty()) {
+    if (!parent.starts_with(kNamespaces) || parent.size() == kNamespaces.size()) {
+      return FieldInvalid("PARENT_INVALID", "parent",
+                          fmt::format("parent is '{}'; write namespaces/NAMESPACE, or "
+                                      "namespaces/- for all",
+                                      parent));
+    }
+    name_space = parent.substr(kNamespaces.size());
+    if (name_space == "-") name_space.clear();
+  }
+  const std::string query = "queue of " + name_space;
+  size_t size = 0;
+  if (grpc::Status status = PageSize(request.page_size(), &size); !status.ok()) return status;
+  std::vector<std::string> place;
+  if (grpc::Status status = ReadPageToken(request.page_token(), query, 1, &place); !status.ok()) {
+    return status;
+  }
+  int64_t after = 0;
+  if (!place.empty() && !absl::SimpleAtoi(place[0], &after)) {
+    return FieldInvalid("PAGE_TOKEN_INVALID", "page_token", "page_token is none of ours");
+  }
+  size_t bytes = 0;
+  for (v1::QueueEntry& entry : QueueView(TakePresent(shell.reads, shell.clock.WallNow()))) {
+    const bool is_asked = name_space.empty() || entry.metadata().namespace_() == name_space;
+    if (entry.position() <= after || !is_asked) continue;
+    bytes += entry.ByteSizeLong();
+    const auto count = static_cast<size_t>(response.entries_size());
+    if (count == size || (count > 0 && bytes > kMostPageBytes)) {
+      response.set_next_page_token(
+          MakePageToken(query, {std::to_string(response.entries().rbegin()->position())}));
+      break;
+    }
+    *response.add_entries() = std::move(entry);
+  }
+  return grpc::Status::OK;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ListQueue(const Shell& shell, Context* context,
+                                    const v1::ListQueueRequest& request,
+                                    v1::ListQueueResponse& response) {
+  return Done(context, List(shell, request, response));
+}
+
+}  // namespace mega::service
