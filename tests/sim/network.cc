@@ -31,9 +31,12 @@ void Network::SendUp(const ConnectionPtr& connection, v1::WorkerMessage message)
   absl::Duration time = world_.now() + Delay();
   if (!connection->up.empty()) time = std::max(time, connection->up.back().first);
   if (world_.rng.Chance(options_.duplicate_chance)) {
-    // A copy keeps no order.
+    // A copy comes late, in any order; but never before its like, which may be held.
     world_.At(time + world_.rng.Between(absl::ZeroDuration(), absl::Seconds(5)),
-              [this, connection, message] { ArriveUp(connection, message); });
+              [this, connection, message] {
+                if (connection->machine->up_held_until > world_.now()) return;
+                ArriveUp(connection, message);
+              });
   }
   connection->up.emplace_back(time, std::move(message));
   world_.At(time, [this, connection] { PumpUp(connection); });
@@ -63,7 +66,10 @@ void Network::SendDown(const ConnectionPtr& connection, v1::CoordinatorMessage m
   if (!connection->down.empty()) time = std::max(time, connection->down.back().first);
   if (world_.rng.Chance(options_.duplicate_chance)) {
     world_.At(time + world_.rng.Between(absl::ZeroDuration(), absl::Seconds(5)),
-              [this, connection, message] { ArriveDown(connection, message); });
+              [this, connection, message] {
+                if (connection->machine->down_held_until > world_.now()) return;
+                ArriveDown(connection, message);
+              });
   }
   connection->down.emplace_back(time, std::move(message));
   world_.At(time, [this, connection] { PumpDown(connection); });
