@@ -28,6 +28,17 @@ std::map<int64_t, fs::path> Saved(const fs::path& checkpoints) {
   return folders;
 }
 
+// The newest step whose two ranks have written their files.
+int64_t NewestWritten(const fs::path& checkpoints) {
+  int64_t newest = 0;
+  for (const auto& [step, folder] : Saved(checkpoints)) {
+    const bool is_whole = fs::exists(folder / "a1-r00000.safetensors") &&
+                          fs::exists(folder / "a1-r00001.safetensors");
+    if (is_whole) newest = step;
+  }
+  return newest;
+}
+
 int Events(const Cluster& cluster, const std::string& uid, const std::string& reason) {
   const std::string events = cluster.Ctl({"events", uid, "-o", "json"}).out;
   int count = 0;
@@ -54,13 +65,22 @@ void ExpectToGoOnFromTheOneBefore(const std::function<void(const fs::path&)>& da
     return steps;
   };
   ASSERT_TRUE(Eventually([&] { return committed().size() >= 2; }, Seconds(120)));
-  // Nothing is saved while they stand still; what was on its way to the coordinator may arrive.
   const pid_t rank0 = cluster.RankPid(uid, 0), rank1 = cluster.RankPid(uid, 1);
   ASSERT_GT(rank0, 0);
   ASSERT_GT(rank1, 0);
   kill(rank0, SIGSTOP);
   kill(rank1, SIGSTOP);
+  // Nothing is saved while they stand still. What was on its way is awaited: a busy coordinator may
+  // be several steps behind, and three damaged ones in a row are a job's end. (A rank that was
+  // stopped before it could tell of its last file leaves one step that never comes.)
+  (void)Eventually(
+      [&] {
+        const std::vector<int64_t> steps = committed();
+        return !steps.empty() && steps.back() == NewestWritten(checkpoints);
+      },
+      Seconds(15));
   const std::vector<int64_t> known = committed();
+  ASSERT_GE(known.size(), 2);
   const int64_t newest = known.back(), before = known[known.size() - 2];
   for (const auto& [step, folder] : Saved(checkpoints)) {
     if (step >= newest) damage(folder);
