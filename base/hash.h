@@ -7,9 +7,8 @@
 
 namespace mega {
 
-// FNV-1a, 64 bits.
-constexpr uint64_t Fnv1a(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
+// FNV-1a, 64 bits. Goes on from `hash`: that of two texts in turn is that of both joined.
+constexpr uint64_t Fnv1a(std::string_view text, uint64_t hash = 0xcbf29ce484222325) {
   for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
   return hash;
 }

@@ -128,20 +128,13 @@ absl::StatusOr<v1::Job> Client::GetJob(const std::string& handle) {
 }
 
 absl::StatusOr<v1::ListJobsResponse> Client::ListJobs(const std::string& parent) {
-  v1::ListJobsResponse all;
   v1::ListJobsRequest request;
   request.set_parent(parent);
-  request.set_page_size(1000);
-  do {
-    MEGA_ASSIGN_OR_RETURN(
-        v1::ListJobsResponse page,
-        Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::ListJobs, request));
-    if (page.next_page_token() == request.page_token() && !page.next_page_token().empty())
-      return Internal("coordinator {} sent the same page twice", target_.address);
-    request.set_page_token(page.next_page_token());
-    all.mutable_jobs()->MergeFrom(page.jobs());
-  } while (!request.page_token().empty());
-  return all;
+  return AllPages<v1::ListJobsResponse>(
+      target_.address, request, *stubs_->jobs, &v1::JobService::Stub::ListJobs,
+      [](v1::ListJobsResponse& all, const v1::ListJobsResponse& page) {
+        all.mutable_jobs()->MergeFrom(page.jobs());
+      });
 }
 
 absl::StatusOr<v1::Job> Client::CancelJob(const std::string& handle) {
@@ -169,19 +162,12 @@ absl::StatusOr<v1::PlanJobResponse> Client::PlanJob(const v1::PlanJobRequest& re
 }
 
 absl::StatusOr<v1::ListNodesResponse> Client::ListNodes() {
-  v1::ListNodesResponse all;
-  v1::ListNodesRequest request;
-  request.set_page_size(1000);
-  do {
-    MEGA_ASSIGN_OR_RETURN(
-        v1::ListNodesResponse page,
-        Call(target_.address, *stubs_->cluster, &v1::ClusterService::Stub::ListNodes, request));
-    if (page.next_page_token() == request.page_token() && !page.next_page_token().empty())
-      return Internal("coordinator {} sent the same page twice", target_.address);
-    request.set_page_token(page.next_page_token());
-    all.mutable_nodes()->MergeFrom(page.nodes());
-  } while (!request.page_token().empty());
-  return all;
+  return AllPages<v1::ListNodesResponse>(
+      target_.address, v1::ListNodesRequest(), *stubs_->cluster,
+      &v1::ClusterService::Stub::ListNodes,
+      [](v1::ListNodesResponse& all, const v1::ListNodesResponse& page) {
+        all.mutable_nodes()->MergeFrom(page.nodes());
+      });
 }
 
 absl::StatusOr<v1::ListQueueResponse> Client::ListQueue(const std::string& parent) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -108,14 +109,10 @@ int64_t NextNumber(const std::string& folder) {
 }  // namespace
 
 uint64_t DecisionHash(const core::Decision& decision) {
-  uint64_t hash = 14695981039346656037ull;  // FNV-1a
-  const auto mix = [&hash](std::string_view bytes) {
-    for (unsigned char c : bytes) hash = (hash ^ c) * 1099511628211ull;
-  };
-  const auto add = [&mix](char kind, const google::protobuf::Message& message) {
+  uint64_t hash = Fnv1a("");
+  const auto add = [&hash](char kind, const google::protobuf::Message& message) {
     const std::string bytes = Canonical(message);
-    mix(fmt::format("{}{}:", kind, bytes.size()));
-    mix(bytes);
+    hash = Fnv1a(bytes, Fnv1a(fmt::format("{}{}:", kind, bytes.size()), hash));
   };
   for (const v1::Mutation& mutation : decision.mutations) add('m', mutation);
   for (const v1::Effect& effect : decision.effects) add('e', effect);

@@ -3,6 +3,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/dns_name.h"
+#include "base/utf8.h"
 #include "coordinator/service/rpc_status.h"
 #include "fmt/core.h"
 
@@ -11,6 +13,8 @@ namespace {
 
 constexpr char kVersion[] = "1";
 constexpr char kSeparator = '\n';  // in no namespace, uid or node name
+constexpr std::string_view kNamespaces = "namespaces/";
+constexpr size_t kShownBytes = 100;
 constexpr int32_t kDefaultSize = 100;
 constexpr int32_t kMostSize = 1000;
 
@@ -38,6 +42,26 @@ grpc::Status ReadPageToken(std::string_view token, std::string_view query, size_
                         "page_token belongs to another query; start again without it");
   }
   place->assign(parts.begin() + 2, parts.end());
+  return grpc::Status::OK;
+}
+
+grpc::Status ReadParent(const std::string& parent, std::string* name_space) {
+  name_space->clear();
+  if (parent.empty()) return grpc::Status::OK;
+  if (!parent.starts_with(kNamespaces) || parent.size() == kNamespaces.size()) {
+    return FieldInvalid("PARENT_INVALID", "parent",
+                        fmt::format("parent is '{}'; write namespaces/NAMESPACE, or "
+                                    "namespaces/- for all",
+                                    parent));
+  }
+  const std::string name = parent.substr(kNamespaces.size());
+  if (name == "-") return grpc::Status::OK;
+  if (!IsDnsLabel(name)) {
+    return FieldInvalid("PARENT_INVALID", "parent",
+                        fmt::format("'{}' is not a namespace, which is {}",
+                                    CutUtf8(name, kShownBytes), kDnsLabelRule));
+  }
+  *name_space = name;
   return grpc::Status::OK;
 }
 

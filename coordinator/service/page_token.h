@@ -19,8 +19,13 @@ std::string MakePageToken(std::string_view query, const std::vector<std::string>
 grpc::Status ReadPageToken(std::string_view token, std::string_view query, size_t place_size,
                            std::vector<std::string>* place);
 
-// A page stays below the message limit, whatever its items hold; it has one of them at least.
-inline constexpr size_t kMostPageBytes = kMostMessageBytes / 4 * 3;
+// A page stays far below the message limit, whatever its items hold; it has one of them at least.
+inline constexpr size_t kMostPageBytes = 12 << 20;
+static_assert(kMostPageBytes < kMostMessageBytes / 2);
+
+// The namespace that a list is asked of: namespaces/NAMESPACE. Empty for namespaces/- and for no
+// parent: all of them. INVALID_ARGUMENT for anything else.
+grpc::Status ReadParent(const std::string& parent, std::string* name_space);
 
 // 0 means 100; INVALID_ARGUMENT above 1000 or below 0.
 grpc::Status PageSize(int32_t asked, size_t* size);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "coordinator/core/nodes/liveness.h"
 
 namespace mega::core {
@@ -90,12 +91,6 @@ const std::string& RackOf(const v1::Node& node) {
   return rack == node.labels().end() ? kNone : rack->second;
 }
 
-uint64_t Hash(const std::string& text) {  // FNV-1a: the same everywhere
-  uint64_t hash = 14695981039346656037u;
-  for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211u;
-  return hash;
-}
-
 using Candidates = std::vector<const v1::Node*>;
 
 Candidates FindCandidates(const Draft& draft) {
@@ -122,7 +117,7 @@ v1::WitnessSet Choose(const v1::Node& node, const std::vector<v1::Witness>& kept
   }
   const size_t step = std::max<size_t>(1, candidates.size() / kProbes);
   const size_t probes = std::min<size_t>(candidates.size(), kProbes);
-  const uint64_t start = Hash(node.name());
+  const uint64_t start = Fnv1a(node.name());
   for (const int pass : {0, 1, 2}) {
     for (size_t i = 0; i < probes && set.witnesses_size() < kWitnesses; ++i) {
       const v1::Node& other = *candidates[(start + i * step) % candidates.size()];

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/dns_name.h"
 #include "base/status.h"
 #include "coordinator/core/queue/demand.h"
 #include "fmt/core.h"
@@ -13,7 +14,6 @@ namespace mega::core {
 namespace {
 
 constexpr size_t kMostNamespaces = 10'000;
-constexpr size_t kMostNameBytes = 63;
 constexpr int64_t kMostPriority = 1'000'000;  // of scheduling.priority
 
 const v1::Namespace* Limits(const State& state, const std::string& name) {
@@ -26,21 +26,10 @@ NamespaceUse UseOf(const State& state, const std::string& name) {
   return use == state.index.namespace_use.end() ? NamespaceUse() : use->second;
 }
 
-bool IsDnsLabel(const std::string& name) {
-  const auto is_inner = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-  };
-  return !name.empty() && name.size() <= kMostNameBytes && std::ranges::all_of(name, is_inner) &&
-         name.front() != '-' && name.back() != '-';
-}
-
 // What is wrong with the limits; empty: nothing.
 std::string Invalid(const v1::Namespace& limits) {
   if (!IsDnsLabel(limits.name())) {
-    return fmt::format(
-        "namespace.name is '{}'; write 1 to {} of a-z, 0-9 and -, a letter or digit "
-        "first and last",
-        limits.name(), kMostNameBytes);
+    return fmt::format("namespace.name is '{}'; write {}", limits.name(), kDnsLabelRule);
   }
   if (limits.max_devices() < 0 || limits.max_jobs() < 0) {
     return fmt::format(

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/dns_name.h"
 #include "base/utf8.h"
 #include "coordinator/planner/spec/cross_rules.h"
 #include "coordinator/planner/spec/keys.h"
@@ -179,13 +180,6 @@ class KeyChecker {
 
 bool IsAlnum(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-bool IsDnsLabel(const std::string& name) {
-  if (name.empty() || name.size() > 63 || name.front() == '-' || name.back() == '-') return false;
-  for (char c : name)
-    if (c != '-' && (!IsAlnum(c) || (c >= 'A' && c <= 'Z'))) return false;
-  return true;
 }
 
 // Kubernetes' rule for a label's value and, without its prefix, key.

@@ -1,8 +1,6 @@
 // JobService.ListJobs: oldest first, so that a page's token stays right while jobs come in.
 #include "absl/strings/numbers.h"
 #include "base/clock.h"
-#include "base/dns_name.h"
-#include "base/utf8.h"
 #include "coordinator/service/page_token.h"
 #include "coordinator/service/rpc/rpcs.h"
 #include "coordinator/service/unary.h"
@@ -10,33 +8,14 @@
 namespace mega::service {
 namespace {
 
-constexpr std::string_view kNamespaces = "namespaces/";
-constexpr size_t kShownBytes = 100;
-
 JobKey KeyOf(const v1::Job& job) {
   return {absl::ToUnixNanos(FromProto(job.create_time())), job.uid()};
 }
 
 grpc::Status List(const ReadModel& reads, const v1::ListJobsRequest& request,
                   v1::ListJobsResponse& response) {
-  const std::string& parent = request.parent();
   std::string name_space;
-  if (!parent.empty()) {
-    if (!parent.starts_with(kNamespaces) || parent.size() == kNamespaces.size()) {
-      return FieldInvalid("PARENT_INVALID", "parent",
-                          fmt::format("parent is '{}'; write namespaces/NAMESPACE, or "
-                                      "namespaces/- for all",
-                                      parent));
-    }
-    name_space = parent.substr(kNamespaces.size());
-    if (name_space == "-") {
-      name_space.clear();
-    } else if (!IsDnsLabel(name_space)) {
-      return FieldInvalid("PARENT_INVALID", "parent",
-                          fmt::format("'{}' is not a namespace, which is {}",
-                                      CutUtf8(name_space, kShownBytes), kDnsLabelRule));
-    }
-  }
+  if (grpc::Status status = ReadParent(request.parent(), &name_space); !status.ok()) return status;
   const std::string query = "jobs in " + name_space;
   size_t size = 0;
   if (grpc::Status status = PageSize(request.page_size(), &size); !status.ok()) return status;

@@ -8,24 +8,10 @@
 namespace mega::service {
 namespace {
 
-constexpr std::string_view kNamespaces = "namespaces/";
-// A page below the message limit of 16 MiB, whatever its labels hold.
-constexpr size_t kMostPageBytes = 12 << 20;
-
 grpc::Status List(const Shell& shell, const v1::ListQueueRequest& request,
                   v1::ListQueueResponse& response) {
-  const std::string& parent = request.parent();
   std::string name_space;
-  if (!parent.empty()) {
-    if (!parent.starts_with(kNamespaces) || parent.size() == kNamespaces.size()) {
-      return FieldInvalid("PARENT_INVALID", "parent",
-                          fmt::format("parent is '{}'; write namespaces/NAMESPACE, or "
-                                      "namespaces/- for all",
-                                      parent));
-    }
-    name_space = parent.substr(kNamespaces.size());
-    if (name_space == "-") name_space.clear();
-  }
+  if (grpc::Status status = ReadParent(request.parent(), &name_space); !status.ok()) return status;
   const std::string query = "queue of " + name_space;
   size_t size = 0;
   if (grpc::Status status = PageSize(request.page_size(), &size); !status.ok()) return status;

@@ -9,6 +9,20 @@
 namespace mega::service {
 namespace {
 
+TEST(Parent, IsOneNamespaceOrAll) {
+  std::string name_space = "before";
+  for (const char* all : {"", "namespaces/-"}) {
+    EXPECT_TRUE(ReadParent(all, &name_space).ok()) << all;
+    EXPECT_EQ(name_space, "") << all;
+  }
+  EXPECT_TRUE(ReadParent("namespaces/team1", &name_space).ok());
+  EXPECT_EQ(name_space, "team1");
+  for (const char* wrong : {"team1", "namespaces/", "namespaces/../x", "namespaces/Team", "x/-"}) {
+    EXPECT_EQ(ReadParent(wrong, &name_space).error_code(), grpc::StatusCode::INVALID_ARGUMENT)
+        << wrong;
+  }
+}
+
 TEST(PageToken, IsBoundToItsQuery) {
   const std::string token = MakePageToken("jobs in a", {"1", "uid"});
   std::vector<std::string> place;
