@@ -101,6 +101,42 @@ TEST(Recovery, KilledRankEndsInTheSameBits) {
   EXPECT_TRUE(undisturbed == disturbed);
 }
 
+// Case: a job that was to give devices up was asked to save, nobody passed that on to the ranks,
+// and it began again at step 0.
+TEST(Recovery, AJobThatIsScaledNowGoesOnFromTheStepItWasSavedAt) {
+  constexpr int64_t kSteps = 1500;
+  Cluster cluster;
+  cluster.StartWorker("a", 1);
+  cluster.StartWorker("b", 1);
+  std::string yaml = TinyJob(cluster.path(), "smaller", 2, kSteps);
+  const std::string fixed = "parallelism: {data_parallel_size: 2}";
+  ASSERT_NE(yaml.find(fixed), std::string::npos);
+  yaml.replace(yaml.find(fixed), fixed.size(),
+               "resources: {nodes: {min: 1, desired: 2, max: 2}, devices_per_node: 1}");
+  const fs::path checkpoints = cluster.path() / "checkpoints";
+  const std::string uid = cluster.Submit(WithCheckpoints(yaml, checkpoints, 0));
+  ASSERT_TRUE(cluster.WaitForStep(uid, 10, Seconds(60)));
+  const Result scaled = cluster.Ctl({"scale", uid, "--nodes", "1", "--now"});
+  ASSERT_EQ(scaled.code, 0) << scaled.out;
+  ASSERT_TRUE(cluster.WaitForPhase(uid, "JOB_PHASE_SUCCEEDED", Seconds(120)))
+      << cluster.Job(uid).dump(1);
+  const json job = cluster.Job(uid);
+  ASSERT_EQ(job["attempts"].size(), 2) << job.dump(1);
+  EXPECT_EQ(Int(job["attempts"][1]["plan"]["world_size"]), 1);
+  int64_t last = 0, first = 0;  // of the first attempt, of the second
+  for (const json& step : cluster.Steps(uid)) {
+    if (Int(step["attempt"]) == 1) last = Int(step["step"]);
+    if (Int(step["attempt"]) == 2 && first == 0) first = Int(step["step"]);
+  }
+  EXPECT_GT(first, 10);
+  EXPECT_LE(first, last + 1);
+  EXPECT_GT(FinalState(checkpoints, first - 1).size(), 0) << "step " << first - 1;
+  EXPECT_EQ(FinalState(checkpoints, kSteps).size(), 1);
+  for (const auto& entry : fs::recursive_directory_iterator(checkpoints)) {
+    EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
+  }
+}
+
 TEST(Recovery, CoordinatorRestartRepeatsNothing) {
   Cluster cluster;
   cluster.StartWorker("a", 2);

@@ -309,9 +309,11 @@ void Daemon::CarryOut(const v1::Command& command) {
         if (!status.ok()) log::Warn("a checkpoint stays", {{"why", std::string(status.message())}});
       });
       break;
-    case v1::Command::kSaveCheckpoint:  // of later releases
-    case v1::Command::kRunPreflight:    // likewise
-    case v1::Command::kStopRanks:       // done on arrival
+    case v1::Command::kSaveCheckpoint:
+      ranks_->Save(command.save_checkpoint());
+      break;
+    case v1::Command::kRunPreflight:  // of later releases
+    case v1::Command::kStopRanks:     // done on arrival
     case v1::Command::kStreamLog:
     case v1::Command::KIND_NOT_SET:
       break;

@@ -228,6 +228,13 @@ void Ranks::Rejected(const v1::CheckpointRejected& rejected) {
   parts_.ledger.Rejected(rejected.job_uid(), rejected.epoch(), rejected.step());
 }
 
+// A rank that is not attached yet has done no step; its peers, once asked, make it save with them.
+void Ranks::Save(const v1::SaveCheckpoint& order) {
+  v1::TrainerMessage message;
+  message.mutable_save()->set_cause(order.cause());
+  parts_.trainer.SendToAttempt(order.job_uid(), order.epoch(), message);
+}
+
 void Ranks::Stop(const v1::StopRanks& order) {
   const absl::Duration grace = FromProto(order.grace());
   for (auto& [key, rank] : ranks_) {

@@ -62,6 +62,7 @@ class Ranks {
   void Start(const v1::StartRanks& order);
   void Connect(const v1::ConnectRanks& order);
   void Stop(const v1::StopRanks& order);
+  void Save(const v1::SaveCheckpoint& order);
   // Instead of Start: its ranks end at once, because of `reason`, and are never started.
   void Withdraw(const v1::StartRanks& order, const std::string& reason);
   void StopAll(absl::Duration grace, const std::string& reason);  // and refuses new ones

@@ -10,6 +10,8 @@ namespace {
 
 // A rank that waits says so this often.
 constexpr absl::Duration kReportEvery = absl::Seconds(1);
+// How far apart the ranks of a job may be in loading, unless health.hang.first_step_timeout says.
+constexpr absl::Duration kLoadTimeout = absl::Hours(1);
 
 bool OnOneNode(const v1::Plan& plan) {
   return std::ranges::all_of(plan.ranks(), [&plan](const v1::RankPlacement& rank) {
@@ -60,11 +62,27 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Connect(const v1::StartTrainin
     }
     MEGA_RETURN_IF_ERROR(connected);
   }
-  MEGA_ASSIGN_OR_RETURN(
-      network->groups_,
-      distributed::MakeGroups(mesh, start.rank().rank(), network->transport_.get(),
-                              FromProto(start.spec().health().hang().collective_timeout())));
+  const v1::HangRule& hang = start.spec().health().hang();
+  network->collective_timeout_ = FromProto(hang.collective_timeout());
+  network->load_timeout_ =
+      std::max(network->collective_timeout_,
+               hang.has_first_step_timeout() ? FromProto(hang.first_step_timeout()) : kLoadTimeout);
+  MEGA_ASSIGN_OR_RETURN(network->groups_, distributed::MakeGroups(mesh, start.rank().rank(),
+                                                                  network->transport_.get(),
+                                                                  network->collective_timeout_));
   return network;
+}
+
+absl::Status Network::AwaitAll(Stream& stream) {
+  if (!groups_.data) return absl::OkStatus();
+  groups_.data->set_timeout(load_timeout_);
+  const absl::Status arrived = groups_.data->Barrier(stream).Wait();
+  groups_.data->set_timeout(collective_timeout_);
+  return Annotate(arrived, "while the other ranks load");
+}
+
+void Network::Abort(const absl::Status& why) {
+  if (groups_.data) groups_.data->Abort(why);
 }
 
 }  // namespace mega::engine

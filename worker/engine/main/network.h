@@ -21,7 +21,15 @@ class Network {
                                                           TrainerLink& link);
   distributed::Groups& groups() { return groups_; }
 
+  // Until all ranks of the attempt are here. They may come far apart: one has its weights in the
+  // page cache, another reads them from a slow disk. So this wait is much longer than that for a
+  // collective, which is for ranks that compute in step.
+  absl::Status AwaitAll(Stream& stream);
+  // Ends all waits for peers, now and later, with `why`, and tells the peers. Thread-safe.
+  void Abort(const absl::Status& why);
+
  private:
+  absl::Duration load_timeout_, collective_timeout_;
   std::unique_ptr<distributed::UcxTransport> transport_;  // outlives the communicators
   distributed::Groups groups_;
 };

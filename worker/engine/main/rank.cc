@@ -46,6 +46,9 @@ constexpr absl::Duration kLastSaveTimeout = absl::Minutes(10);
 // What the ranks need beyond that to tell each other.
 constexpr absl::Duration kAgreeMargin = absl::Minutes(1);
 
+// What one small collective adds up.
+using Sums = std::array<double, 3>;
+
 // Sum over all ranks, in double.
 struct LossTotal {
   double loss_sum = 0;
@@ -58,6 +61,7 @@ class TrainingRank : public Rank {
   static absl::StatusOr<std::unique_ptr<Rank>> Build(const v1::StartTraining& start,
                                                      TrainerLink& link);
   absl::Status Run() override;
+  void Abort(const absl::Status& why) override { network_->Abort(why); }
 
  private:
   TrainingRank(const v1::StartTraining& start, TrainerLink& link)
@@ -65,14 +69,15 @@ class TrainingRank : public Rank {
         link_(link),
         stream_(Device{}, static_cast<int>(start.plan().threads_per_device())),
         pool_(Device{}, start.spec().memory().efficient_fragmentation() != 0),
-        totals_(pool_.Allocate(DType::kF64, Shape{2}, Purpose::kComm)) {}
+        totals_(pool_.Allocate(DType::kF64, Shape{std::tuple_size_v<Sums>}, Purpose::kComm)) {}
 
   absl::Status OpenData();
   absl::Status BuildModel();
   absl::Status TrainStep(int64_t step);
+  absl::Status ReduceStep();
   absl::StatusOr<double> Evaluate();
-  // Over the data-parallel ranks.
-  absl::StatusOr<LossTotal> ReduceLoss(const transformer::Loss& mine);
+  // Over the data-parallel ranks; `mine` itself where there is one.
+  absl::StatusOr<Sums> SumOverRanks(Sums mine);
   // Whether `mine` is true on all ranks.
   absl::StatusOr<bool> AllAgree(bool mine);
   void Report(int64_t step, double step_seconds);
@@ -103,6 +108,7 @@ class TrainingRank : public Rank {
   v1::TrainerState state_;  // after the last completed step
   v1::StepReport report_;   // of the step under way
   LossTotal step_loss_;
+  bool save_wanted_ = false;  // some rank was asked to save after this step
   int64_t reported_bytes_ = 0;
 };
 
@@ -174,22 +180,21 @@ absl::StatusOr<std::unique_ptr<Rank>> TrainingRank::Build(const v1::StartTrainin
   return absl::StatusOr<std::unique_ptr<Rank>>(std::move(rank));
 }
 
-absl::StatusOr<LossTotal> TrainingRank::ReduceLoss(const transformer::Loss& mine) {
-  std::array<double, 2> totals = {mine.sum, static_cast<double>(mine.tokens)};
+absl::StatusOr<Sums> TrainingRank::SumOverRanks(Sums mine) {
   if (network_->groups().data) {
-    const TensorView on_host(totals.data(), DType::kF64, totals_.shape());
+    const TensorView on_host(mine.data(), DType::kF64, totals_.shape());
     kernels::Copy(stream_, on_host, totals_);
     MEGA_RETURN_IF_ERROR(
         network_->groups().data->AllReduce(totals_, distributed::ReduceOp::kSum, stream_).Wait());
     kernels::Copy(stream_, totals_, on_host);
     stream_.Synchronize();
   }
-  return LossTotal{totals[0], totals[1]};
+  return mine;
 }
 
 absl::StatusOr<bool> TrainingRank::AllAgree(bool mine) {
-  MEGA_ASSIGN_OR_RETURN(const LossTotal against, ReduceLoss({.sum = mine ? 0.0 : 1.0}));
-  return against.loss_sum == 0;
+  MEGA_ASSIGN_OR_RETURN(const Sums against, SumOverRanks({mine ? 0.0 : 1.0}));
+  return against[0] == 0;
 }
 
 absl::Status TrainingRank::TrainStep(int64_t step) {
@@ -209,8 +214,7 @@ absl::Status TrainingRank::TrainStep(int64_t step) {
       batch, {.reduce_grads =
                   [&] {
                     MEGA_RETURN_IF_ERROR(grads_->Finish(stream_));
-                    MEGA_ASSIGN_OR_RETURN(step_loss_, ReduceLoss(model_->TakeLoss()));
-                    return absl::OkStatus();
+                    return ReduceStep();
                   },
               .step =
                   [&] {
@@ -221,6 +225,17 @@ absl::Status TrainingRank::TrainStep(int64_t step) {
                     report_.set_lr(result.lr);
                     return absl::OkStatus();
                   }});
+}
+
+// The wish to save rides with the loss: it costs no collective of its own, and every rank learns in
+// the same step that one of them was asked, however far apart the orders reached them.
+absl::Status TrainingRank::ReduceStep() {
+  const transformer::Loss mine = model_->TakeLoss();
+  MEGA_ASSIGN_OR_RETURN(const Sums sums, SumOverRanks({mine.sum, static_cast<double>(mine.tokens),
+                                                       link_.SaveRequested() ? 1.0 : 0.0}));
+  step_loss_ = {sums[0], sums[1]};
+  save_wanted_ = sums[2] > 0;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<double> TrainingRank::Evaluate() {
@@ -234,8 +249,10 @@ absl::StatusOr<double> TrainingRank::Evaluate() {
                           feed_->Read(*validation_data_, i * training.global_batch_size()));
     MEGA_RETURN_IF_ERROR(executor.RunForwardOnly(batch));
   }
-  MEGA_ASSIGN_OR_RETURN(const LossTotal total, ReduceLoss(model_->TakeLoss()));
-  return total.mean();
+  const transformer::Loss mine = model_->TakeLoss();
+  MEGA_ASSIGN_OR_RETURN(const Sums sums,
+                        SumOverRanks({mine.sum, static_cast<double>(mine.tokens)}));
+  return LossTotal{sums[0], sums[1]}.mean();
 }
 
 void TrainingRank::Report(int64_t step, double step_seconds) {
@@ -278,6 +295,7 @@ absl::Status TrainingRank::Run() {
   if (state_.step() >= steps) {
     log::Info("nothing left to train", {{"step", state_.step()}, {"steps", steps}});
   }
+  MEGA_RETURN_IF_ERROR(network_->AwaitAll(stream_));
   for (int64_t step = state_.step() + 1; step <= steps; ++step) {
     if (link_.StopRequested()) return absl::CancelledError("the worker asked the rank to stop");
     const auto begin = std::chrono::steady_clock::now();
@@ -295,7 +313,7 @@ absl::Status TrainingRank::Run() {
       state_.set_has_validation_loss(true);
       report_.set_validation_loss(loss);
     }
-    if (checkpointer_->Due(step)) MEGA_RETURN_IF_ERROR(Save(step));
+    if (checkpointer_->Due(step) || save_wanted_) MEGA_RETURN_IF_ERROR(Save(step));
     checkpointer_->HearVerdicts();
     Report(step, step_seconds);
   }
@@ -309,7 +327,12 @@ absl::Status TrainingRank::Save(int64_t step) {
   const absl::Status ready =
       checkpointer_->Prepare(must_succeed ? kLastSaveTimeout : kSavePatience);
   if (must_succeed) AllowForLastSave();
-  MEGA_ASSIGN_OR_RETURN(const bool all_ready, AllAgree(ready.ok()));
+  const bool is_busy = absl::IsUnavailable(ready);
+  MEGA_ASSIGN_OR_RETURN(const Sums against,
+                        SumOverRanks({ready.ok() ? 0.0 : 1.0, ready.ok() || is_busy ? 0.0 : 1.0}));
+  const bool all_ready = against[0] == 0;
+  // A save that was asked for, and only waits for the one before it, is tried after the next step.
+  if (all_ready || against[1] > 0) link_.SaveDone();
   if (all_ready) {
     checkpointer_->Save(step, state_);
   } else {
@@ -343,6 +366,7 @@ absl::Status TrainingRank::FinishSaving() {
     (void)checkpointer_->WaitForCommit(kRejectTimeout);
   }
   if (accepted.ok()) return absl::OkStatus();
+  if (link_.StopRequested()) return accepted;  // what became of it matters to nobody here
   const std::string why = fmt::format(
       "the checkpoint of step {}, the last, was not saved and what was trained since the one "
       "before is lost: {}",

@@ -21,7 +21,10 @@ class Rank {
   static absl::StatusOr<std::unique_ptr<Rank>> Build(const v1::StartTraining& start,
                                                      TrainerLink& link);
   virtual ~Rank() = default;
+  // CANCELLED after the step that is under way when the worker asks to stop.
   virtual absl::Status Run() = 0;
+  // Ends all waits for the other ranks with `why`, here and there. Thread-safe.
+  virtual void Abort(const absl::Status& why) = 0;
 };
 
 }  // namespace mega::engine

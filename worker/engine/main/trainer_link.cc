@@ -198,6 +198,10 @@ void TrainerLink::Handle(v1::TrainerMessage message) {
     case v1::TrainerMessage::kStop:
       stop_ = true;
       break;
+    case v1::TrainerMessage::kSave:
+      log::Info("asked to save", {{"cause", message.save().cause()}});
+      save_ = true;
+      break;
     case v1::TrainerMessage::kHandover:
       handover_until_ns_ = message.handover().until_boottime_ns();
       if (!message.handover().next_socket().empty()) {
@@ -254,6 +258,7 @@ absl::Status TrainerLink::WaitForCommit(int64_t step, absl::Duration timeout) {
     if (const auto it = rejected_.find(step); it != rejected_.end()) {
       return DataLoss("the coordinator rejected it: {}", it->second);
     }
+    if (stop_) return absl::CancelledError("the worker asked the rank to stop before its commit");
     if (!in_time) {
       return absl::DeadlineExceededError(fmt::format("the coordinator did not commit it within {}",
                                                      absl::FormatDuration(timeout)));
@@ -279,6 +284,22 @@ std::vector<int64_t> TrainerLink::TakeRejected() {
 bool TrainerLink::StopRequested() const {
   MutexLock lock(mu_);
   return stop_;
+}
+
+void TrainerLink::RequestStop() {
+  MutexLock lock(mu_);
+  stop_ = true;
+  changed_.NotifyAll();
+}
+
+bool TrainerLink::SaveRequested() const {
+  MutexLock lock(mu_);
+  return save_;
+}
+
+void TrainerLink::SaveDone() {
+  MutexLock lock(mu_);
+  save_ = false;
 }
 
 }  // namespace mega::engine

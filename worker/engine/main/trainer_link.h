@@ -36,13 +36,19 @@ class TrainerLink {
   absl::StatusOr<v1::StartTraining> WaitForStart(absl::Duration timeout);
   absl::StatusOr<v1::Connect> WaitForConnect(absl::Duration timeout);
   // The commit of the checkpoint of `step`, or of a later one. DATA_LOSS with the coordinator's
-  // reason when it rejected that step, DEADLINE_EXCEEDED when it said nothing in time.
+  // reason when it rejected that step, DEADLINE_EXCEEDED when it said nothing in time, CANCELLED
+  // when a stop comes first.
   absl::Status WaitForCommit(int64_t step, absl::Duration timeout);
   // Newest committed manifest not yet taken.
   std::optional<v1::Manifest> TakeCommitted();
   // Steps whose checkpoint the coordinator rejected, not yet taken; the newest of them.
   std::vector<int64_t> TakeRejected();
   bool StopRequested() const;
+  // As if the worker had said stop.
+  void RequestStop();
+  // The worker asked for a save (SaveNow) that has not been made yet.
+  bool SaveRequested() const;
+  void SaveDone();  // or there will be none; answers all requests so far
 
   // Thread-safe, never blocks on the network. Step reports beyond 10,000 waiting ones push out the
   // oldest; everything else is kept.
@@ -68,6 +74,7 @@ class TrainerLink {
   std::map<int64_t, std::string> rejected_ MEGA_GUARDED_BY(mu_);  // reasons of the newest steps
   std::vector<int64_t> rejected_steps_ MEGA_GUARDED_BY(mu_);      // not yet taken
   bool stop_ MEGA_GUARDED_BY(mu_) = false;
+  bool save_ MEGA_GUARDED_BY(mu_) = false;
   bool closing_ MEGA_GUARDED_BY(mu_) = false;
   bool attached_ MEGA_GUARDED_BY(mu_) = false;
   int64_t lease_end_ns_ MEGA_GUARDED_BY(mu_) = 0;  // 0: none told yet

@@ -235,6 +235,46 @@ TEST(Rank, WaitsForItsPeersUntilTheWorkerSaysStopAndReportsMeanwhile) {
   EXPECT_EQ(RunRank(start, worker).code(), absl::StatusCode::kCancelled);
 }
 
+// Sends `order` when the rank has reported its first step.
+std::jthread AfterTheFirstStep(ScriptedWorker& worker, v1::TrainerMessage order) {
+  return std::jthread([&worker, order] {
+    worker.WaitFor([](const v1::EngineMessage& message) { return message.has_step(); });
+    worker.Send(order);
+  });
+}
+
+TEST(Rank, SavesAfterTheStepUnderWayWhenItIsAsked) {
+  testing::TempDir dir;
+  v1::JobSpec spec = TinyJob(dir);
+  spec.mutable_training()->set_steps(2000);
+  spec.mutable_checkpoint()->set_interval_steps(0);
+  const v1::StartTraining start = StartOf(spec, dir);
+  ScriptedWorker worker(dir, start);
+  v1::TrainerMessage save;
+  save.mutable_save()->set_cause("the job is paused");
+  const std::jthread asks = AfterTheFirstStep(worker, save);
+  ASSERT_EQ(RunRank(start, worker), absl::OkStatus());
+  const std::vector<v1::Manifest> committed = worker.committed();
+  ASSERT_EQ(committed.size(), 2);
+  EXPECT_GT(committed[0].step(), 1);
+  EXPECT_LT(committed[0].step(), 2000);
+  EXPECT_EQ(committed[0].state().consumed_samples(), 4 * committed[0].step());
+  EXPECT_EQ(committed[1].step(), 2000);
+}
+
+TEST(Rank, AStopEndsTheWaitForTheLastCommit) {
+  testing::TempDir dir;
+  const v1::StartTraining start = StartOf(TinyJob(dir), dir);
+  ScriptedWorker worker(dir, start, {.commits = false});
+  std::jthread stops([&worker] {
+    worker.WaitFor([](const v1::EngineMessage& message) { return message.has_checkpoint_part(); });
+    v1::TrainerMessage stop;
+    stop.mutable_stop()->set_reason("enough");
+    worker.Send(stop);
+  });
+  EXPECT_EQ(RunRank(start, worker).code(), absl::StatusCode::kCancelled);
+}
+
 TEST(LeaveWithin, EndsAProcessThatDoesNotEnd) {
   EXPECT_EXIT(
       {
