@@ -1,6 +1,7 @@
 #include "kernels/device/buffer.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <utility>
@@ -29,9 +30,9 @@ absl::StatusOr<Buffer> Buffer::Allocate(const Device& device, int64_t bytes) {
   }
   if (buffer.data_ == nullptr)
     return absl::ResourceExhaustedError(
-        fmt::format("device cpu:{} has no {} bytes left; use a smaller micro_batch_size or model, "
-                    "or more ranks",
-                    device.index, bytes));
+        fmt::format("device cpu:{} has no {} bytes left ({} are free); use a smaller "
+                    "micro_batch_size or model, or more ranks",
+                    device.index, bytes, sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE)));
   // Advice: where the kernel declines, nothing is lost.
   if (alignment == kHugePage) madvise(buffer.data_, static_cast<size_t>(padded), MADV_HUGEPAGE);
   return buffer;

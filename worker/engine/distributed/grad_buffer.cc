@@ -17,21 +17,42 @@ int64_t Padded(int64_t elements) {
   return (elements + kAlignElements - 1) / kAlignElements * kAlignElements;
 }
 
+Shape WholeShape(std::span<Parameter* const> parameters) {
+  int64_t total = 0;
+  for (const Parameter* parameter : parameters) total += Padded(parameter->value.elements());
+  return Shape{total};
+}
+
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<GradBuffer>> GradBuffer::Make(Pool& pool,
+                                                             std::span<Parameter* const> parameters,
+                                                             int64_t buckets, Communicator* data,
+                                                             bool overlap) {
+  absl::StatusOr<Tensor> buffer =
+      pool.TryZeros(DType::kF32, WholeShape(parameters), Purpose::kGrads);
+  if (!buffer.ok()) return Annotate(buffer.status(), "the gradients");
+  return std::unique_ptr<GradBuffer>(
+      new GradBuffer(*std::move(buffer), parameters, buckets, data, overlap));
+}
 
 GradBuffer::GradBuffer(Pool& pool, std::span<Parameter* const> parameters, int64_t buckets,
                        Communicator* data, bool overlap)
-    : data_(data), overlap_(overlap) {
+    : GradBuffer(pool.Zeros(DType::kF32, WholeShape(parameters), Purpose::kGrads), parameters,
+                 buckets, data, overlap) {}
+
+GradBuffer::GradBuffer(Tensor buffer, std::span<Parameter* const> parameters, int64_t buckets,
+                       Communicator* data, bool overlap)
+    : data_(data), overlap_(overlap), buffer_(std::move(buffer)) {
   MEGA_CHECK_GT(buckets, 0);
-  int64_t total = 0;
-  for (const Parameter* parameter : parameters) total += Padded(parameter->value.elements());
-  buffer_ = pool.Zeros(DType::kF32, Shape{total}, Purpose::kGrads);
+  const int64_t total = buffer_.view().elements();
+  const Device device = buffer_.view().device();
   float* const base = buffer_.view().ptr<float>();
 
   int64_t offset = 0, bucket_begin = 0;
   const auto close = [&] {
     buckets_.back().grads =
-        TensorView(base + bucket_begin, DType::kF32, Shape{offset - bucket_begin}, pool.device());
+        TensorView(base + bucket_begin, DType::kF32, Shape{offset - bucket_begin}, device);
     bucket_begin = offset;
   };
   for (Parameter* parameter : parameters | std::views::reverse) {
@@ -41,8 +62,7 @@ GradBuffer::GradBuffer(Pool& pool, std::span<Parameter* const> parameters, int64
       if (!buckets_.empty()) close();
       buckets_.emplace_back();
     }
-    parameter->main_grad =
-        TensorView(base + offset, DType::kF32, parameter->value.shape(), pool.device());
+    parameter->main_grad = TensorView(base + offset, DType::kF32, parameter->value.shape(), device);
     offset += Padded(parameter->value.elements());
     ++buckets_.back().parameters;
     const bool is_new = places_.emplace(parameter, Place{buckets_.size() - 1}).second;

@@ -24,6 +24,12 @@ class GradBuffer {
   // `parameters` in forward order, outliving the buffer; sets each main_grad. At most `buckets`
   // buckets of about equal bytes. data == nullptr: one rank, nothing to sum. overlap false: all
   // buckets are reduced in Finish.
+  // RESOURCE_EXHAUSTED where the buffer does not fit on the device.
+  static absl::StatusOr<std::unique_ptr<GradBuffer>> Make(Pool& pool,
+                                                          std::span<Parameter* const> parameters,
+                                                          int64_t buckets, Communicator* data,
+                                                          bool overlap);
+  // Same; running out of memory aborts.
   GradBuffer(Pool& pool, std::span<Parameter* const> parameters, int64_t buckets,
              Communicator* data, bool overlap);
   GradBuffer(const GradBuffer&) = delete;
@@ -51,6 +57,9 @@ class GradBuffer {
     size_t bucket = 0;
     bool marked = false;
   };
+  // `buffer`: zeros for all parameters, padded.
+  GradBuffer(Tensor buffer, std::span<Parameter* const> parameters, int64_t buckets,
+             Communicator* data, bool overlap);
   void StartFullBuckets(Stream& stream);
 
   Communicator* const data_;

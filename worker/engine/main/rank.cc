@@ -145,10 +145,12 @@ absl::Status TrainingRank::OpenData() {
 
 absl::Status TrainingRank::BuildModel() {
   const v1::JobSpec& spec = start_.spec();
-  model_ = std::make_unique<models::Decoder>(model_spec_, models::StageSlice{}, pool_, stream_);
-  grads_ = std::make_unique<distributed::GradBuffer>(
-      pool_, model_->parameters(), spec.communication().grad_buffer_size(),
-      network_->groups().data.get(), spec.communication().overlap_grad_reduce());
+  MEGA_ASSIGN_OR_RETURN(model_,
+                        models::Decoder::Make(model_spec_, models::StageSlice{}, pool_, stream_));
+  MEGA_ASSIGN_OR_RETURN(
+      grads_, distributed::GradBuffer::Make(
+                  pool_, model_->parameters(), spec.communication().grad_buffer_size(),
+                  network_->groups().data.get(), spec.communication().overlap_grad_reduce()));
   model_->set_grad_ready_hook(
       [this](const distributed::Parameter& parameter) { grads_->MarkReady(parameter, stream_); });
   MEGA_ASSIGN_OR_RETURN(auto optimizer,

@@ -166,7 +166,8 @@ absl::StatusOr<LoadedModel> LoadHfModel(const std::string& folder, Pool& pool, S
   MEGA_ASSIGN_OR_RETURN(loaded.stop_tokens, planner::ReadHfStopTokens(folder));
   MEGA_ASSIGN_OR_RETURN(const checkpoint::HfFolder files, checkpoint::HfFolder::Open(folder));
   MEGA_RETURN_IF_ERROR(models::CheckHf(model, SourceOf(files)));
-  loaded.decoder = std::make_unique<models::Decoder>(model, models::StageSlice{}, pool, stream);
+  MEGA_ASSIGN_OR_RETURN(loaded.decoder,
+                        models::Decoder::Make(model, models::StageSlice{}, pool, stream));
   MEGA_RETURN_IF_ERROR(models::LoadHf(model, SourceOf(files), loaded.decoder->parameters()));
   return loaded;
 }
@@ -197,7 +198,8 @@ absl::StatusOr<LoadedModel> LoadModel(const std::string& folder, Pool& pool, Str
   MEGA_ASSIGN_OR_RETURN(const planner::ModelSpec model, planner::MakeModelSpec(*spec));
   MEGA_RETURN_IF_ERROR(checkpoint::CheckLoad(manifest, found, WantedBy(model)));
   LoadedModel loaded;
-  loaded.decoder = std::make_unique<models::Decoder>(model, models::StageSlice{}, pool, stream);
+  MEGA_ASSIGN_OR_RETURN(loaded.decoder,
+                        models::Decoder::Make(model, models::StageSlice{}, pool, stream));
   MEGA_RETURN_IF_ERROR(checkpoint::Load(manifest, found, WeightSlices(*loaded.decoder)));
   loaded.tokenizer = spec->data().tokenizer();
   return loaded;

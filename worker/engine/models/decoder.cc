@@ -16,14 +16,23 @@ using transformer::Loss;
 using transformer::LossHead;
 using transformer::Mlp;
 
+absl::StatusOr<std::unique_ptr<Decoder>> Decoder::Make(const planner::ModelSpec& spec,
+                                                       const StageSlice& slice, Pool& pool,
+                                                       Stream& stream) {
+  std::unique_ptr<Decoder> decoder(new Decoder(spec, pool, stream));
+  MEGA_RETURN_IF_ERROR(decoder->MakeParameters(slice));
+  decoder->MakeBlocks(slice);
+  return decoder;
+}
+
 Decoder::Decoder(const planner::ModelSpec& spec, const StageSlice& slice, Pool& pool,
                  Stream& stream)
-    : spec_(spec), context_{.pool = pool, .stream = stream} {
-  MakeParameters(slice);
+    : Decoder(spec, pool, stream) {
+  MEGA_CHECK_OK(MakeParameters(slice));
   MakeBlocks(slice);
 }
 
-void Decoder::MakeParameters(const StageSlice& slice) {
+absl::Status Decoder::MakeParameters(const StageSlice& slice) {
   const int64_t end_layer =
       slice.num_layers < 0 ? spec_.num_layers : slice.first_layer + slice.num_layers;
   MEGA_CHECK_LE(end_layer, spec_.num_layers);
@@ -49,11 +58,15 @@ void Decoder::MakeParameters(const StageSlice& slice) {
     parameters_.push_back(parameter.get());
     owned_.push_back(std::move(parameter));
   }
-  weights_ = context_.pool.Zeros(DType::kF32, Shape({elements}), Purpose::kWeights);
+  absl::StatusOr<Tensor> weights =
+      context_.pool.TryZeros(DType::kF32, Shape({elements}), Purpose::kWeights);
+  if (!weights.ok()) return Annotate(weights.status(), "the weights");
+  weights_ = *std::move(weights);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Shape shape(parameters_[i]->info.sharding.global_shape);
     parameters_[i]->value = weights_.view().Rows(starts[i], shape.elements()).View(shape);
   }
+  return absl::OkStatus();
 }
 
 void Decoder::MakeBlocks(const StageSlice& slice) {

@@ -43,6 +43,11 @@ class Decoder : public transformer::Stage {
   // Allocates the weights, one buffer (Purpose::kWeights), zero until InitWeights or a load.
   // Main gradients are the caller's (distributed/grad_buffer.h); training needs them, evaluation
   // and generation do not.
+  // RESOURCE_EXHAUSTED where they do not fit on the device.
+  static absl::StatusOr<std::unique_ptr<Decoder>> Make(const planner::ModelSpec& spec,
+                                                       const StageSlice& slice, Pool& pool,
+                                                       Stream& stream);
+  // Same; running out of memory aborts.
   Decoder(const planner::ModelSpec& spec, const StageSlice& slice, Pool& pool, Stream& stream);
 
   // Each element by its global coordinates, so every layout starts from the same weights.
@@ -80,7 +85,9 @@ class Decoder : public transformer::Stage {
     transformer::Attention attention;
     transformer::Mlp mlp;
   };
-  void MakeParameters(const StageSlice& slice);
+  Decoder(const planner::ModelSpec& spec, Pool& pool, Stream& stream)
+      : spec_(spec), context_{.pool = pool, .stream = stream} {}
+  absl::Status MakeParameters(const StageSlice& slice);
   void MakeBlocks(const StageSlice& slice);
   Parameter* Need(std::string_view name) const;
   void Ready(const Parameter& parameter, int64_t micro_batch);

@@ -20,7 +20,10 @@ absl::StatusOr<AdamW> AdamW::Make(const v1::Optimizer& optimizer, int64_t total_
   const auto padded = [](int64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; };
   int64_t elements = 0;
   for (const Parameter* parameter : parameters) elements += 2 * padded(parameter->value.elements());
-  adamw.memory_ = pool.Zeros(DType::kF32, Shape({elements}), Purpose::kOptimizer);
+  absl::StatusOr<Tensor> memory =
+      pool.TryZeros(DType::kF32, Shape({elements}), Purpose::kOptimizer);
+  if (!memory.ok()) return Annotate(memory.status(), "the moments of AdamW");
+  adamw.memory_ = *std::move(memory);
 
   int64_t at = 0;
   const auto next = [&](const Shape& shape) {

@@ -31,6 +31,7 @@ struct NamedState {
 class AdamW {
  public:
   // `optimizer` is resolved. Parameters must have their main_grad by the first Step.
+  // RESOURCE_EXHAUSTED where the moments do not fit on the device.
   static absl::StatusOr<AdamW> Make(const v1::Optimizer& optimizer, int64_t total_steps,
                                     std::span<distributed::Parameter* const> parameters, Pool& pool,
                                     Stream& stream);

@@ -80,7 +80,13 @@ Tensor Pool::Allocate(DType dtype, Shape shape, Purpose purpose) {
 }
 
 Tensor Pool::Zeros(DType dtype, Shape shape, Purpose purpose) {
-  Tensor tensor = Allocate(dtype, shape, purpose);
+  absl::StatusOr<Tensor> tensor = TryZeros(dtype, shape, purpose);
+  MEGA_CHECK_OK(tensor);
+  return *std::move(tensor);
+}
+
+absl::StatusOr<Tensor> Pool::TryZeros(DType dtype, Shape shape, Purpose purpose) {
+  MEGA_ASSIGN_OR_RETURN(Tensor tensor, TryAllocate(dtype, shape, purpose));
   // Only the CPU backend exists, and there a stream runs at once.
   std::memset(tensor.view().data(), 0, static_cast<size_t>(tensor.view().bytes()));
   return tensor;

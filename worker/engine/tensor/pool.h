@@ -30,6 +30,7 @@ class Pool {
 
   // Uninitialised. Out of device memory is RESOURCE_EXHAUSTED with usage by purpose.
   absl::StatusOr<Tensor> TryAllocate(DType dtype, Shape shape, Purpose purpose);
+  absl::StatusOr<Tensor> TryZeros(DType dtype, Shape shape, Purpose purpose);
   // Same; running out aborts the rank with that message (an engine cannot go on without).
   Tensor Allocate(DType dtype, Shape shape, Purpose purpose);
   Tensor Zeros(DType dtype, Shape shape, Purpose purpose);

@@ -33,6 +33,16 @@ void Backward(Model& model, GradBuffer& grads, Stream& stream, float value) {
   }
 }
 
+TEST(GradBuffer, GradientsThatDoNotFitAreAnError) {
+  Pool pool{Device{}};
+  Parameter huge;
+  huge.value = TensorView(nullptr, DType::kF32, Shape{int64_t{1} << 58});
+  Parameter* const parameters[] = {&huge};
+  const auto grads = GradBuffer::Make(pool, parameters, 1, nullptr, true);
+  EXPECT_EQ(grads.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(grads.status().message()), ::testing::HasSubstr("the gradients"));
+}
+
 TEST(GradBuffer, GradientsLieInReverseForwardOrderAndEndAtTheirOwnElements) {
   Pool pool{Device{}};
   Model model(pool, {100, 3, 64, 1});

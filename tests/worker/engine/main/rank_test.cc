@@ -5,9 +5,11 @@
 #include <thread>
 
 #include "coordinator/planner/memory_budget.h"
+#include "coordinator/planner/model/model_spec.h"
 #include "tests/worker/engine/main/scripted_worker.h"
 #include "worker/engine/checkpoint/writer.h"
 #include "worker/engine/main/leave_within.h"
+#include "worker/engine/models/decoder.h"
 
 namespace mega::engine {
 namespace {
@@ -217,6 +219,20 @@ TEST(Rank, ItsMemoryIsWhatThePlanSays) {
   const auto planned = static_cast<double>(planner::TotalBytes(start.plan().memory()));
   const auto used = static_cast<double>(worker.steps().back().memory_bytes());
   EXPECT_NEAR(used / planned, 1, 0.1) << used << " of " << planned;
+}
+
+// Case: the rank aborted, and the user saw a stack instead of what did not fit.
+TEST(Rank, WeightsThatDoNotFitAreAnErrorThatSaysSo) {
+  testing::TempDir dir;
+  auto model = planner::MakeModelSpec(StartOf(TinyJob(dir), dir).spec());
+  ASSERT_TRUE(model.ok());
+  model->ffn_hidden_size = int64_t{1} << 50;
+  Pool pool{Device{}};
+  Stream stream{Device{}, 1};
+  const absl::Status status = models::Decoder::Make(*model, {}, pool, stream).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("the weights"), HasSubstr("bytes"), HasSubstr("are free")));
 }
 
 // Case: another node still builds its dataset when a minute is over.

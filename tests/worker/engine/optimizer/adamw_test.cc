@@ -56,6 +56,17 @@ class AdamWTest : public ::testing::Test {
   std::vector<Parameter*> parameters_;
 };
 
+TEST(AdamW, MomentsThatDoNotFitAreAnError) {
+  Pool pool{Device{}};
+  Stream stream{Device{}, 1};
+  Parameter huge;
+  huge.value = TensorView(nullptr, DType::kF32, Shape{int64_t{1} << 57});
+  Parameter* const parameters[] = {&huge};
+  const absl::Status status = AdamW::Make(Options(), 1, parameters, pool, stream).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the moments of AdamW"));
+}
+
 TEST_F(AdamWTest, NormSpansAllParametersAndClipsBeforeTheUpdate) {
   Parameter* a = Add("a", {1, 1}, {3, 0});
   Parameter* b = Add("b", {1}, {4});
