@@ -48,6 +48,20 @@ std::string NodesText(const v1::ListNodesResponse& nodes, bool wide, bool with_h
   return table.ToString(with_header);
 }
 
+std::string FindingsText(const v1::ListNodesResponse& nodes) {
+  std::string text;
+  for (const v1::Node& node : nodes.nodes()) {
+    for (const v1::Finding& finding : node.findings()) {
+      const bool is_error = finding.severity() == v1::SEVERITY_ERROR;
+      text +=
+          fmt::format("{}: {}: {}: {}{}\n", Printable(node.name()), is_error ? "ERROR" : "warning",
+                      Printable(finding.check()), Printable(finding.message()),
+                      is_error ? " (nothing new is placed there)" : "");
+    }
+  }
+  return text.empty() ? "" : "\n" + text;
+}
+
 int Nodes(const Shell& shell, const Options& options) {
   ExitOnInterrupt();
   absl::StatusOr<Client> client = shell.Connect();
@@ -71,6 +85,7 @@ int Nodes(const Shell& shell, const Options& options) {
         break;
       }
       PrintStdout(NodesText(*nodes, options.output == Output::kWide, !options.no_headers));
+      if (!options.no_headers) PrintStdout(FindingsText(*nodes));
   }
   return kExitOk;
 }

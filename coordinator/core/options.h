@@ -52,6 +52,12 @@ struct Options {
     bool any_hello_is_proof = false;    // also of another machine with the same name
     bool forget_unwanted = false;       // devices are free though ranks run there unasked
     bool relay_revives = false;         // a relayed heartbeat renews a node given away
+
+    // Of the hang verdict (health/).
+    bool no_hang_verdict = false;  // what stands still may stand for ever
+    bool silence_is_hang = false;  // also while a worker cannot speak
+    bool pause_is_hang = false;    // or the core did not listen
+    bool blames_another = false;   // the wrong rank is named
   } mutants;
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "coordinator/core/apply.h"
+#include "coordinator/core/health/findings.h"
 #include "coordinator/core/recovery/records.h"
 
 namespace mega::core {
@@ -67,7 +68,7 @@ bool IsSchedulable(const State& state, const NodeId& id) {
   if (node == state.durable.nodes.end() || live == state.live.nodes.end()) return false;
   return node->second.state() == v1::NODE_STATE_READY && !node->second.cordoned() &&
          live->second.session() != 0 && !live->second.suspect() &&
-         live->second.unwanted().empty() &&
+         live->second.unwanted().empty() && !HasError(node->second) &&
          absl::Nanoseconds(live->second.quiet_until_ns()) <= state.live.clock;
 }
 
@@ -97,6 +98,7 @@ v1::CoreSnapshot ToSnapshot(const State& state) {
   for (const auto& [id, node] : state.live.nodes) (*snapshot.mutable_node_live())[id] = node;
   for (const auto& [uid, job] : state.live.jobs) (*snapshot.mutable_job_live())[uid] = job;
   for (const auto& [key, part] : state.live.parts) *snapshot.add_parts() = part;
+  for (const auto& [uid, watch] : state.live.watches) *snapshot.add_watches() = watch;
   for (const auto& [name, limits] : state.durable.namespaces) *snapshot.add_namespaces() = limits;
   snapshot.set_cluster_revision(state.live.cluster_revision);
   snapshot.set_clock_ns(absl::ToInt64Nanoseconds(state.live.clock));
@@ -146,6 +148,7 @@ State FromSnapshot(const v1::CoreSnapshot& snapshot) {
   for (const v1::CheckpointPart& part : snapshot.parts()) {
     state.live.parts[{part.job_uid(), part.step(), part.rank()}] = part;
   }
+  for (const v1::JobWatch& watch : snapshot.watches()) state.live.watches[watch.job_uid()] = watch;
   for (const v1::Namespace& limits : snapshot.namespaces()) {
     state.durable.namespaces[limits.name()] = limits;
   }

@@ -66,6 +66,7 @@ struct Volatile {
   std::map<NodeId, v1::NodeLive> nodes;
   std::map<JobUid, v1::JobLive> jobs;
   std::map<PartKey, v1::CheckpointPart> parts;  // of checkpoints not complete yet
+  std::map<JobUid, v1::JobWatch> watches;       // of live attempts (health/)
   int64_t cluster_revision = 1;                 // rises whenever what can be given to a job changes
   absl::Duration clock;
   absl::Duration last_tick;

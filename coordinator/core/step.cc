@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "coordinator/core/draft.h"
+#include "coordinator/core/health/findings.h"
+#include "coordinator/core/health/watch.h"
 #include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/jobs/cancel.h"
 #include "coordinator/core/jobs/checkpoint.h"
@@ -45,6 +47,10 @@ void OnWorker(Draft& draft, const v1::CoreWorker& from) {
       return OnRenewalAck(draft, from.node(), message.renewal_ack().heartbeat_seq());
     case v1::WorkerMessage::kWitnessSetAck:
       return OnWitnessSetAck(draft, from.node(), message.witness_set_ack().number());
+    case v1::WorkerMessage::kRankProgress:
+      return OnRankProgress(draft, from.node(), message.rank_progress());
+    case v1::WorkerMessage::kNodeFindings:
+      return SetProbeFindings(draft, from.node(), message.node_findings().findings());
     case v1::WorkerMessage::kRelayedHeartbeat:
       return OnRelayedHeartbeat(draft, from.node(), message.relayed_heartbeat());
     default:

@@ -51,6 +51,7 @@ constexpr Example kExamples[] = {
     {"docs/guide/megactl.md", "J=$(megactl submit", How::kRun},
     {"docs/guide/monitoring.md", "megactl steps", How::kRun},
     {"docs/guide/recovery.md", "recovery:", How::kSection},
+    {"docs/guide/health.md", "health:", How::kSection},
     {"docs/guide/queue.md", "scheduling:", How::kSection},
     // Need a container builder and a cluster.
     {"docs/guide/kubernetes.md", "docker build", How::kSyntax},

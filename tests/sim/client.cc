@@ -20,6 +20,11 @@ Client::Client(World& world, Coordinator& coordinator, Invariants& invariants, O
   spec.mutable_training()->set_steps(is_steady_ ? options.steps : world_.rng.Between(3, 400));
   spec.mutable_recovery()->set_no_progress_cycles(world_.rng.Between(3, 10));
   spec.mutable_checkpoint()->set_keep(world_.rng.Between(1, 3));
+  v1::HangRule& hang = *spec.mutable_health()->mutable_hang();
+  hang.mutable_first_step_timeout()->set_seconds(120);
+  if (world_.rng.Chance(0.7)) {
+    hang.mutable_step_timeout()->set_seconds(world_.rng.Between(kShortestHang, 60));
+  }
   *submit_.mutable_spec() = spec;
 }
 

@@ -39,7 +39,29 @@ void Machine::MakeReady(const EnginePtr& engine) {
   });
 }
 
+void Machine::TellProgress(Engine& engine) {
+  engine.is_told = true;
+  v1::WorkerMessage message;
+  v1::RankProgress& progress = *message.mutable_rank_progress();
+  *progress.mutable_rank() = engine.ref;
+  progress.set_phase("step");
+  progress.set_step(engine.step + 1);
+  progress.set_group("dp");
+  progress.set_collective_seq(engine.collective);
+  Send(std::move(message));
+}
+
 void Machine::TakeStep(const EnginePtr& engine) {
+  if (engine->is_stuck) return;
+  if (engine->collective != engine->step + 1) {
+    engine->collective = engine->step + 1;
+    engine->is_told = false;
+    invariants_.OnMoved(*engine);
+  }
+  // The one that is stuck never joins the next collective; the others wait in it.
+  if (engine->step >= invariants_.NewestStepPossible(*engine)) {
+    return Run(engine, absl::Milliseconds(100), [this, engine] { TakeStep(engine); });
+  }
   if (invariants_.IsPeerDead(*engine)) {
     // A collective that cannot end: an error, or a hang until somebody stops it.
     if (world_.rng.Chance(0.7)) End(engine, 1, 0, false);
@@ -132,6 +154,14 @@ void Machine::KillEngine() {
   const EnginePtr engine = chosen->second;
   const bool is_permanent = world_.rng.Chance(options_.permanent_exit_chance);
   End(engine, is_permanent ? 93 : 0, is_permanent ? 0 : 9, false);
+}
+
+void Machine::StickEngine() {
+  if (engines_.empty() || IsFrozen()) return;
+  auto chosen = std::next(engines_.begin(), world_.rng.Below(std::ssize(engines_)));
+  world_.Trace("{}: rank {} of {} is stuck", name(), chosen->second->ref.rank(),
+               chosen->second->ref.job_uid());
+  chosen->second->is_stuck = true;
 }
 
 }  // namespace mega::sim

@@ -27,6 +27,7 @@ std::vector<std::function<void()>> Faults::Kinds() {
       [this] { SwizzleClog(); },
       [this] { Flap(Any(), Span(5, 30)); },
       [this] { LoseRack(Span(1, 40)); },
+      [this] { Any().StickEngine(); },
   };
 }
 

@@ -1,6 +1,7 @@
 #include "tests/sim/invariants.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "coordinator/core/apply.h"
 #include "coordinator/core/jobs/attempt.h"
@@ -24,6 +25,7 @@ std::optional<About> RankOf(const v1::CoreEvent& event) {
   const v1::WorkerMessage& message = event.worker().message();
   if (message.has_rank_ready()) return of(message.rank_ready().rank());
   if (message.has_rank_exited()) return of(message.rank_exited().rank());
+  if (message.has_rank_progress()) return of(message.rank_progress().rank());
   if (message.has_checkpoint_part()) return of(message.checkpoint_part());
   return std::nullopt;
 }
@@ -64,6 +66,7 @@ void Invariants::AfterStep(const core::State& state, const v1::CoreEvent& event,
   NoteUnfit(state);
   if (decision.mutations.empty()) return;
   for (const v1::Mutation& mutation : decision.mutations) {
+    if (mutation.put_event().reason() == "HANG") CheckHang(state, mutation.put_event());
     if (mutation.put_node().state() == v1::NODE_STATE_LOST && world_.now() < horizon_) {
       world_.Fail("{} is lost though the coordinator has not watched it for a lease: {} and not {}",
                   mutation.put_node().name(), absl::FormatDuration(world_.now()),
@@ -136,6 +139,40 @@ bool Invariants::IsPeerDead(const Engine& engine) const {
   return std::ranges::any_of(gang, [](const auto& entry) {
     return !entry.second->is_alive && !entry.second->is_finished;
   });
+}
+
+void Invariants::OnMoved(const Engine& engine) { moved_[engine.ref.epoch()] = world_.now(); }
+
+int64_t Invariants::NewestStepPossible(const Engine& engine) const {
+  int64_t step = std::numeric_limits<int64_t>::max();
+  for (const auto& [rank, other] : started_.at({engine.ref.job_uid(), engine.ref.epoch()})) {
+    if (other->is_stuck && other->is_alive) step = std::min(step, other->step);
+  }
+  return step;
+}
+
+// What stands still, and nothing else, may be called a hang; and who is named must hold it up.
+void Invariants::CheckHang(const core::State& state, const v1::JobEvent& event) {
+  const v1::Job& job = state.durable.jobs.at(event.job_uid());
+  const int64_t epoch = job.attempts().rbegin()->epoch();
+  const absl::Duration still = world_.now() - moved_[epoch];
+  if (still < absl::Seconds(kShortestHang) - absl::Milliseconds(500)) {
+    world_.Fail("job {} epoch {} was said to hang {} after it moved", job.uid(), epoch,
+                absl::FormatDuration(still));
+  }
+  const auto gang = started_.find({job.uid(), epoch});
+  const auto rank = event.fields().find("rank");
+  if (gang == started_.end() || rank == event.fields().end() || rank->second.empty()) return;
+  const auto named = gang->second.find(std::stoll(rank->second));
+  const auto holds_up = [](const Engine& engine) {
+    return engine.is_stuck || !engine.is_ready || !Executes(engine);
+  };
+  const bool is_any =
+      std::ranges::any_of(gang->second, [&](const auto& entry) { return holds_up(*entry.second); });
+  if (is_any && named != gang->second.end() && !holds_up(*named->second)) {
+    world_.Fail("rank {} of job {} epoch {} was named, and others hold it up", rank->second,
+                job.uid(), epoch);
+  }
 }
 
 void Invariants::OnPartWritten(const v1::CheckpointPart& part) {

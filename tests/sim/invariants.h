@@ -18,6 +18,9 @@ namespace mega::sim {
 
 struct Engine;
 
+// No job of the simulation calls a shorter standstill a hang, in seconds.
+inline constexpr int64_t kShortestHang = 10;
+
 class Invariants {
  public:
   explicit Invariants(World& world) : world_(world) {}
@@ -45,6 +48,10 @@ class Invariants {
   // The index must be what its records say.
   void CheckIndex(const core::State& state);
 
+  // The engine has joined a collective.
+  void OnMoved(const Engine& engine);
+  // How far the engine can get: to where a rank of its attempt is stuck.
+  int64_t NewestStepPossible(const Engine& engine) const;
   // Some rank of the engine's attempt was started and has ended otherwise than well.
   bool IsPeerDead(const Engine& engine) const;
 
@@ -56,6 +63,7 @@ class Invariants {
   void CheckStart(const core::State& state, const v1::Job& job);
   void CheckYield(const core::State& state, const v1::Job& job);
   void NoteUnfit(const core::State& state);
+  void CheckHang(const core::State& state, const v1::JobEvent& event);
 
   World& world_;
   // (job, epoch) → rank → the engine that was started for it.
@@ -69,6 +77,7 @@ class Invariants {
   std::set<std::tuple<std::string, int64_t, int64_t, int64_t>> written_;  // job, epoch, step, rank
   std::set<std::pair<std::string, int64_t>> begun_, yielded_;             // job, attempt
   std::map<std::string, absl::Duration> unfit_;  // → when the fleet was last too small for it
+  std::map<int64_t, absl::Duration> moved_;      // epoch → when one of its engines did
   absl::Duration horizon_;                       // nobody is lost before it
   int64_t next_epoch_ = 0;
   int64_t revision_ = 0;

@@ -194,6 +194,7 @@ void Machine::SayHello() {
   // What the last session may not have delivered, or the coordinator not have kept.
   for (const auto& [key, engine] : engines_) {
     if (engine->is_ready && !engine->is_connected) Report(engine);
+    if (engine->collective > 0) TellProgress(*engine);
   }
   for (const auto& [key, part] : parts_) {
     v1::WorkerMessage again;
@@ -233,6 +234,9 @@ void Machine::Lease(const lease::Input& input) {
     v1::WorkerMessage message;
     message.mutable_heartbeat()->set_seq(*decision.send);
     Send(std::move(message));
+    for (const auto& [key, engine] : engines_) {
+      if (!engine->is_told) TellProgress(*engine);
+    }
   }
   if (decision.ack_renewal) {
     v1::WorkerMessage message;

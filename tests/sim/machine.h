@@ -28,7 +28,10 @@ struct Engine : std::enable_shared_from_this<Engine> {
   bool is_ready = false;
   bool is_connected = false;
   bool is_finished = false;  // ended well
+  bool is_stuck = false;     // alive, and never takes another step
   int64_t step = 0;
+  int64_t collective = 0;    // newest that it joined; one a step
+  bool is_told = true;       // and so the worker has told the coordinator
   absl::Duration lease_end;  // boot time, as the worker pushed it
 };
 using EnginePtr = std::shared_ptr<Engine>;
@@ -67,6 +70,7 @@ class Machine {
   void PauseMachine(absl::Duration span);  // everything stands still, the clock does not
   void Retire();                           // power off, for good
   void KillEngine();                       // one of them, by chance
+  void StickEngine();                      // likewise
   void ResetConnection();
   void Heal();
 
@@ -111,6 +115,7 @@ class Machine {
   void TakeStep(const EnginePtr& engine);
   void Save(const EnginePtr& engine);
   void Report(const EnginePtr& engine);
+  void TellProgress(Engine& engine);
   void WatchLease(const EnginePtr& engine);
   void End(const EnginePtr& engine, int code, int signal, bool killed_by_worker);
 

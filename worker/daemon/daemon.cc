@@ -11,7 +11,6 @@
 #include "worker/daemon/checkpoint_removal.h"
 #include "worker/daemon/devices.h"
 #include "worker/daemon/leftovers.h"
-#include "worker/daemon/node_probe.h"
 #include "worker/daemon/run_paths.h"
 
 namespace mega::daemon {
@@ -20,8 +19,6 @@ namespace {
 constexpr absl::Duration kEngineAnswers = absl::Seconds(10);
 constexpr absl::Duration kLeftoversDie = absl::Seconds(5);
 constexpr absl::Duration kStuckRetry = absl::Seconds(10);
-constexpr absl::Duration kSampleInterval = absl::Seconds(1);
-constexpr absl::Duration kProbeInterval = absl::Seconds(5);
 constexpr absl::Duration kPersistRetry = absl::Seconds(1);
 
 }  // namespace
@@ -51,6 +48,7 @@ absl::Status Daemon::Init() {
   if (!fatal_event_) return ErrnoStatus(errno, "eventfd");
   BuildParts(listen);
   MEGA_RETURN_IF_ERROR(ServeWitness(listen));
+  StartProbes();
   session_->Start();
   loop_.Post([this] { Sample(); });
   chores_.Post([this] { ProbeNodeLater(); });
@@ -90,6 +88,9 @@ absl::Status Daemon::TakeOverState(const EngineVersion& engine) {
 
 void Daemon::BuildParts(const ListenAddress& listen) {
   reports_ = std::make_unique<Reports>(options_.coordinator);
+  progress_ = std::make_unique<ProgressTable>(
+      options_.lease.heartbeat,
+      [this](v1::WorkerMessage message) { session_->Send(std::move(message)); });
   log_streams_ = std::make_unique<LogStreams>(options_.coordinator);
   capture_ = std::make_unique<LogCapture>(
       [this](const RankKey& key) { loop_.Post([this, key] { ranks_->OnLogEnd(key); }); });
@@ -146,6 +147,8 @@ Daemon::~Daemon() {
   loop_.Stop();
   chores_.Stop();
   if (witness_client_) witness_client_->Stop();  // it speaks to the session, and is spoken to
+  if (probes_) probes_->Stop();                  // likewise
+  if (progress_) progress_->Stop();              // engines still speak, and it would pass that on
   session_.reset();
   supervisor_.reset();
   trainer_.reset();
@@ -175,12 +178,19 @@ TrainerService::Callbacks Daemon::TrainerCallbacks() {
                   reports_->Add(key, std::move(report));
                   return;
                 }
+                if (message.has_progress()) {  // likewise
+                  progress_->Told(key, message.progress(), clock_.BootNow());
+                  return;
+                }
                 loop_.Post([this, key, message = std::move(message)]() mutable {
                   ranks_->OnEngineMessage(key, std::move(message));
                 });
               },
           .detached =
-              [this](const RankKey& key) { loop_.Post([this, key] { ranks_->OnDetached(key); }); },
+              [this](const RankKey& key) {
+                progress_->Forget(key);
+                loop_.Post([this, key] { ranks_->OnDetached(key); });
+              },
           .refused =
               [this](const RankKey& key, absl::Status why) {
                 loop_.Post([this, key, why] { ranks_->OnRefused(key, why); });
@@ -188,7 +198,16 @@ TrainerService::Callbacks Daemon::TrainerCallbacks() {
 }
 
 Session::Callbacks Daemon::SessionCallbacks() {
-  return {.introduce = [this] { return ledger_->Introduce(node_, clock_.BootNow()); },
+  return {.introduce =
+              [this] {
+                auto words = ledger_->Introduce(node_, clock_.BootNow());
+                progress_->Introduce(words);
+                if (!probes_) return words;
+                for (v1::Finding& finding : probes_->findings()) {
+                  *words.front().mutable_hello()->add_findings() = std::move(finding);
+                }
+                return words;
+              },
           .join = [this](const std::string& cluster_id) { return Join(cluster_id); },
           .command =
               [this](v1::Command command) {
@@ -292,6 +311,7 @@ void Daemon::FlushCommands() {
 void Daemon::CarryOut(const v1::Command& command) {
   switch (command.kind_case()) {
     case v1::Command::kStartRanks:
+      if (probes_) probes_->Watch(command.start_ranks().spec().checkpoint().directory());
       ranks_->Start(command.start_ranks());
       break;
     case v1::Command::kConnectRanks:
@@ -341,39 +361,6 @@ absl::Status Daemon::Persist() {
                {{"commands", std::ssize(commands_)}, {"why", std::string(status.message())}});
   }
   return status;
-}
-
-// ---- health
-
-void Daemon::RetryLeftovers() {
-  const bool all_gone =
-      KillLeftovers(stuck_, node_.boot_id(), state_dir_->path(), absl::ZeroDuration());
-  for (const v1::RankExited& exited : stuck_.exited()) {
-    ledger_->Exited(RankKey::From(exited.rank()), exited.exit(), clock_.BootNow());
-    v1::WorkerMessage message;
-    *message.mutable_rank_exited() = exited;
-    session_->Send(std::move(message));
-  }
-  if (!stuck_.exited().empty()) (void)Persist();
-  stuck_.clear_exited();
-  if (!all_gone) loop_.PostAfter(kStuckRetry, [this] { RetryLeftovers(); });
-}
-
-void Daemon::Sample() {
-  exporter_->Set(Exporter::Sample{
-      .connected = session_->connected(),
-      .lease_remaining_seconds = absl::ToDoubleSeconds(session_->lease_remaining()),
-      .devices = static_cast<int64_t>(devices_.size()),
-      .devices_in_use = ranks_->devices_in_use(),
-      .unkillable_ranks = supervisor_->unkillable(),
-      .captured_log_bytes = capture_->captured_bytes(),
-      .dropped_reports = reports_->dropped()});
-  loop_.PostAfter(kSampleInterval, [this] { Sample(); });
-}
-
-void Daemon::ProbeNodeLater() {
-  exporter_->Set(ProbeNode(state_dir_->path()));
-  chores_.PostAfter(kProbeInterval, [this] { ProbeNodeLater(); });
 }
 
 absl::Status Daemon::fatal() const {

@@ -23,6 +23,8 @@
 #include "worker/daemon/ledger.h"
 #include "worker/daemon/log_capture.h"
 #include "worker/daemon/log_streams.h"
+#include "worker/daemon/probes/probes.h"
+#include "worker/daemon/progress_table.h"
 #include "worker/daemon/ranks.h"
 #include "worker/daemon/reports.h"
 #include "worker/daemon/session.h"
@@ -43,7 +45,8 @@ class Daemon {
     int64_t devices = 0;  // 0: one for each core
     std::string listen = "127.0.0.1:0";
     std::string metrics_listen = "127.0.0.1:0";
-    std::string engine;  // path of mega-engine
+    std::string engine;              // path of mega-engine
+    std::vector<std::string> probe;  // program of the probes (probes/); empty: none are made
     std::map<std::string, std::string> labels;
     absl::Duration grace = absl::Seconds(10);  // for ranks when this worker leaves
     lease::Options lease;
@@ -95,6 +98,7 @@ class Daemon {
   void RetryLeftovers();
   void CheckDrained();
   void ProbeNodeLater();  // on the chores
+  void StartProbes();
 
   const Options options_;
   const Clock& clock_;
@@ -109,6 +113,8 @@ class Daemon {
   EventLoop chores_;  // what may hang on a disk
   std::unique_ptr<Exporter> exporter_;
   std::unique_ptr<Reports> reports_;
+  std::unique_ptr<ProgressTable> progress_;
+  std::unique_ptr<Probes> probes_;  // null: none
   std::unique_ptr<LogStreams> log_streams_;
   std::unique_ptr<LogCapture> capture_;
   std::unique_ptr<Supervisor> supervisor_;

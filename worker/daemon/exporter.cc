@@ -89,6 +89,10 @@ Exporter::Exporter(const std::string& node)
       node_disk_(AddGauges("mega_node_disk_bytes",
                            "File system of the state folder by state: total or free. When full, "
                            "checkpoints fail and logs are dropped.")),
+      node_check_(
+          AddGauges("mega_node_check",
+                    "What a probe found, by check: 0 nothing, 1 a warning, 2 an error. At 2 "
+                    "nothing new is placed here: `megactl nodes -o json` says what it is.")),
       node_cpu_(
           AddCounters("mega_node_cpu_seconds_total",
                       "Time of all cores by mode: busy or idle. Idle cores during a step point "
@@ -133,6 +137,18 @@ void Exporter::Set(const NodeSample& sample) {
   node_disk_.Add({{"state", "free"}}).Set(static_cast<double>(sample.disk_free_bytes));
   RaiseTo(node_cpu_.Add({{"mode", "busy"}}), sample.cpu_busy_seconds);
   RaiseTo(node_cpu_.Add({{"mode", "idle"}}), sample.cpu_idle_seconds);
+}
+
+void Exporter::Set(const std::vector<std::string>& checks,
+                   const std::vector<v1::Finding>& findings) {
+  for (const std::string& check : checks) {
+    double found = 0;
+    for (const v1::Finding& finding : findings) {
+      if (finding.check() != check) continue;
+      found = finding.severity() == v1::SEVERITY_ERROR ? 2 : 1;
+    }
+    node_check_.Add({{"check", check}}).Set(found);
+  }
 }
 
 void Exporter::RankStarted(const RankKey& key, const std::string& job_name) {

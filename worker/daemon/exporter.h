@@ -15,6 +15,7 @@
 #include "base/metrics/metrics_server.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "mega/v1/cluster.pb.h"
 #include "mega/v1/telemetry.pb.h"
 #include "worker/daemon/node_probe.h"
 #include "worker/daemon/rank_key.h"
@@ -44,6 +45,8 @@ class Exporter {
 
   void Set(const Sample& sample);
   void Set(const NodeSample& sample);
+  // Of all checks by name: what was found, if anything.
+  void Set(const std::vector<std::string>& checks, const std::vector<v1::Finding>& findings);
   void RankStarted(const RankKey& key, const std::string& job_name);
   void Report(const RankKey& key, const v1::StepReport& report);
   void RankEnded(const RankKey& key, Cause cause);
@@ -69,7 +72,7 @@ class Exporter {
   Gauges &connected_, &lease_remaining_, &devices_, &unkillable_;
   Counters &log_bytes_, &dropped_reports_, &rank_exits_;
   Gauges &rank_info_, &rank_step_, &rank_step_seconds_, &rank_memory_bytes_;
-  Gauges &node_load_, &node_memory_, &node_disk_;
+  Gauges &node_load_, &node_memory_, &node_disk_, &node_check_;
   Counters& node_cpu_;
 
   Mutex mu_;

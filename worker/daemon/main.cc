@@ -18,6 +18,7 @@
 #include "base/unique_fd.h"
 #include "base/version.h"
 #include "worker/daemon/daemon.h"
+#include "worker/daemon/probes/checks.h"
 
 namespace mega::daemon {
 namespace {
@@ -91,10 +92,10 @@ absl::Status Complete(Flags& flags) {
                            kHostNameRule, flags.node ? "" : ". Give another by --node NAME");
   }
   std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  flags.daemon.probe = {self.string(), "probe"};
   if (flags.daemon.engine.empty()) {
-    flags.daemon.engine =
-        (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "mega-engine")
-            .string();
+    flags.daemon.engine = (self.parent_path() / "mega-engine").string();
   }
   flags.daemon.engine = std::filesystem::absolute(flags.daemon.engine, error).string();
   if (access(flags.daemon.engine.c_str(), X_OK) != 0) {
@@ -176,6 +177,8 @@ absl::Status Serve(const Flags& flags, int signal_fd) {
 }
 
 int Main(int argc, char** argv) {
+  // A child of a worker (probes/): in and out, before anything else is there.
+  if (argc == 3 && std::string_view(argv[1]) == "probe") return RunCheck(argv[2]);
   Flags flags;
   CLI::App app("mega-worker");
   Declare(app, flags);

@@ -188,12 +188,8 @@ void Ranks::OnEngineMessage(const RankKey& key, v1::EngineMessage message) {
     case v1::EngineMessage::kFinished:
       it->second.finished = std::move(*message.mutable_finished());
       return;
-    case v1::EngineMessage::kProgress:
-      log::Debug("progress", {{"rank", key.Text()},
-                              {"phase", message.progress().phase()},
-                              {"step", message.progress().step()}});
-      return;
-    case v1::EngineMessage::kStep:  // taken before the loop
+    case v1::EngineMessage::kProgress:  // taken before the loop
+    case v1::EngineMessage::kStep:      // likewise
     case v1::EngineMessage::KIND_NOT_SET:
       return;
   }

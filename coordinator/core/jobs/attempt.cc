@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "coordinator/core/health/watch.h"
 #include "coordinator/core/jobs/checkpoint.h"
 #include "coordinator/core/jobs/history.h"
 #include "coordinator/core/jobs/phase.h"
@@ -23,17 +24,6 @@ constexpr size_t kStderrTailBytes = 64 << 10;
 constexpr size_t kMessageBytes = 4 << 10;
 
 v1::Attempt& Newest(v1::Job& job) { return *job.mutable_attempts()->rbegin(); }
-
-// The job of a message about a rank, if the message is about its live attempt and comes from the
-// node that the rank was given to.
-const v1::Job* FindRankJob(const Draft& draft, const NodeId& node, const v1::RankRef& ref) {
-  const v1::Job* job = draft.FindJob(ref.job_uid());
-  if (job == nullptr) return nullptr;
-  const v1::Attempt* attempt = CurrentAttempt(draft, *job, ref.attempt(), ref.epoch());
-  if (attempt == nullptr || attempt->state() == v1::ATTEMPT_STATE_ENDED) return nullptr;
-  if (ref.rank() < 0 || ref.rank() >= attempt->ranks_size()) return nullptr;
-  return attempt->ranks(ref.rank()).node() == node ? job : nullptr;
-}
 
 // Data parallel only: every rank is in one group with every other, so each node gets all addresses.
 // With more axes the groups follow from the plan's rank mesh, and nodes get those of theirs only.
@@ -118,6 +108,15 @@ const v1::Attempt* CurrentAttempt(const Draft& draft, const v1::Job& job, int64_
   return newest.number() == attempt && newest.epoch() == epoch ? &newest : nullptr;
 }
 
+const v1::Job* FindRankJob(const Draft& draft, const NodeId& node, const v1::RankRef& ref) {
+  const v1::Job* job = draft.FindJob(ref.job_uid());
+  if (job == nullptr) return nullptr;
+  const v1::Attempt* attempt = CurrentAttempt(draft, *job, ref.attempt(), ref.epoch());
+  if (attempt == nullptr || attempt->state() == v1::ATTEMPT_STATE_ENDED) return nullptr;
+  if (ref.rank() < 0 || ref.rank() >= attempt->ranks_size()) return nullptr;
+  return attempt->ranks(ref.rank()).node() == node ? job : nullptr;
+}
+
 std::set<NodeId> NodesOf(const v1::Attempt& attempt) {
   std::set<NodeId> nodes;
   for (const v1::RankState& rank : attempt.ranks()) nodes.insert(rank.node());
@@ -166,6 +165,7 @@ void StartAttempt(Draft& draft, v1::Job& job, v1::Plan plan) {
   *attempt.mutable_plan() = std::move(plan);
   NotePlacement(job);
   NoteSize(draft, job);
+  WatchAttempt(draft, job);
 
   v1::JobLive& live = draft.LiveJob(job.uid());
   live.set_ask_revision(0);
@@ -284,6 +284,7 @@ void OnStepReport(Draft& draft, const v1::StepReport& report) {
   if (found == nullptr || !IsStep(report.step())) return;
   const v1::Attempt* current = CurrentAttempt(draft, *found, report.attempt(), report.epoch());
   if (current == nullptr) return;
+  NoteStep(draft, report);
   if (report.rank() == 0) {
     v1::StepReport& newest = *draft.LiveJob(found->uid()).mutable_newest();
     if (newest.epoch() != report.epoch() || newest.step() < report.step()) newest = report;

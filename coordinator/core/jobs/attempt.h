@@ -31,6 +31,9 @@ void OnStepReport(Draft& draft, const v1::StepReport& report);
 // Ends every touched attempt none of whose ranks can run any more, and decides what comes next.
 void SettleAttempts(Draft& draft);
 
+// The job of a message about a rank, if the message is about its live attempt and comes from the
+// node that the rank was given to; else null.
+const v1::Job* FindRankJob(const Draft& draft, const NodeId& node, const v1::RankRef& ref);
 // The newest attempt of the job, if (attempt, epoch) names it.
 const v1::Attempt* CurrentAttempt(const Draft& draft, const v1::Job& job, int64_t attempt,
                                   int64_t epoch);

@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "base/dns_name.h"
 #include "base/utf8.h"
+#include "coordinator/core/health/findings.h"
+#include "coordinator/core/health/watch.h"
 #include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/nodes/cordon.h"
 #include "coordinator/core/nodes/hello_size.h"
@@ -205,6 +207,7 @@ void Register(Draft& draft, const NodeId& id, const v1::Hello& hello) {
   const v1::Node* known = draft.FindNode(id);
   v1::Node node = hello.node();
   KeepOwn(known, node);
+  KeepOwnFindings(known, node);
   node.set_state(v1::NODE_STATE_READY);
   node.set_devices_in_use(0);
   node.clear_last_heartbeat();
@@ -296,6 +299,7 @@ void OnHello(Draft& draft, const NodeId& id, int64_t session, const v1::Hello& s
   if (live.session() != 0) draft.CloseSession(id, live.session());
   BeginAnew(draft, known, hello, live);
   Register(draft, id, hello);
+  SetProbeFindings(draft, id, hello.findings());
 
   // A machine that was rebooted runs nothing of what it ran before.
   std::set<RankKey> running;
@@ -318,6 +322,7 @@ void OnHello(Draft& draft, const NodeId& id, int64_t session, const v1::Hello& s
   ResendCommands(draft, id, session, hello.last_command_seq());
   OnWitnessSetAck(draft, id, hello.acked_witness_set());
   Renew(draft, id, hello.heartbeat_seq(), /*is_hello=*/true);
+  CountWatchesAfresh(draft, id);
   draft.ClusterChanged();
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "coordinator/core/health/watch.h"
 #include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/jobs/time_limit.h"
 #include "coordinator/core/jobs/yield.h"
@@ -155,6 +156,10 @@ void OnStarted(Draft& draft, const v1::CoreStarted& started) {
       live.set_renewed_ns(-absl::ToInt64Nanoseconds(2 * draft.options().lease));
     }
   }
+  for (const JobUid& uid : draft.state().index.unfinished) {
+    const v1::Job& job = *draft.FindJob(uid);
+    if (LiveAttempt(job) != nullptr) WatchAttempt(draft, job);
+  }
   draft.ClusterChanged();
 }
 
@@ -163,10 +168,12 @@ void OnTick(Draft& draft) {
   const absl::Duration last_tick = std::exchange(live.last_tick, live.clock);
   if (live.clock - last_tick > draft.options().heartbeat || live.clock_stood_still) {
     CountAfresh(draft);
+    CountWatchesAfresh(draft);
   }
   live.clock_stood_still = false;
   ForgetLongerLeases(draft);
   for (const auto& [id, node] : draft.state().durable.nodes) CheckNode(draft, id, node, last_tick);
+  CheckWatches(draft);
   AssignWitnesses(draft);
   for (const JobUid& uid : draft.state().index.ending) {
     const v1::Job& job = *draft.FindJob(uid);
@@ -196,6 +203,7 @@ void Renew(Draft& draft, const NodeId& node, int64_t seq, bool is_hello) {
   if (live.suspect()) {
     live.set_suspect(false);
     draft.ClusterChanged();
+    CountWatchesAfresh(draft, node);
   }
   v1::CoordinatorMessage message;
   FillLease(draft, seq, live.session(), message.mutable_lease());

@@ -22,6 +22,7 @@ Cluster::~Cluster() {
       snapshot->GetReflection()->ClearField(snapshot,
                                             snapshot->GetDescriptor()->FindFieldByName(live));
     }
+    snapshot->DiscardUnknownFields();  // watches live with the process, too
   }
   EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(believed, stored));
   EXPECT_TRUE(state.index == shadow_.index);

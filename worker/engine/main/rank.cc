@@ -104,6 +104,7 @@ class TrainingRank : public Rank {
   profiler::PhaseTimer timer_;
   std::unique_ptr<pipeline_parallel::Executor> executor_;
   std::unique_ptr<Checkpointer> checkpointer_;
+  std::unique_ptr<ProgressReporter> progress_;  // reads the network's sequence
 
   v1::TrainerState state_;  // after the last completed step
   v1::StepReport report_;   // of the step under way
@@ -298,7 +299,9 @@ absl::Status TrainingRank::Run() {
     log::Info("nothing left to train", {{"step", state_.step()}, {"steps", steps}});
   }
   MEGA_RETURN_IF_ERROR(network_->AwaitAll(stream_));
+  progress_ = std::make_unique<ProgressReporter>(link_, network_->groups().data.get(), "dp");
   for (int64_t step = state_.step() + 1; step <= steps; ++step) {
+    progress_->Set("step", step);
     if (link_.StopRequested()) return absl::CancelledError("the worker asked the rank to stop");
     const auto begin = std::chrono::steady_clock::now();
     MEGA_RETURN_IF_ERROR(TrainStep(step));
@@ -310,6 +313,7 @@ absl::Status TrainingRank::Run() {
     const bool is_last = step == steps;
     if (validation_data_ &&
         (is_last || (training.eval_interval() > 0 && step % training.eval_interval() == 0))) {
+      progress_->Set("evaluating", step);
       MEGA_ASSIGN_OR_RETURN(const double loss, Evaluate());
       state_.set_validation_loss(loss);
       state_.set_has_validation_loss(true);
@@ -326,6 +330,7 @@ absl::Status TrainingRank::Run() {
 absl::Status TrainingRank::Save(int64_t step) {
   const auto begin = std::chrono::steady_clock::now();
   const bool must_succeed = checkpointer_->MustSucceed(step);
+  if (must_succeed) progress_->Set("saving", step);  // others wait no longer than for a step
   const absl::Status ready =
       checkpointer_->Prepare(must_succeed ? kLastSaveTimeout : kSavePatience);
   if (must_succeed) AllowForLastSave();
@@ -353,7 +358,7 @@ void TrainingRank::AllowForLastSave() {
 
 absl::Status TrainingRank::FinishSaving() {
   const int64_t steps = start_.plan().steps();
-  SendProgress(link_, "saving", steps);
+  progress_->Set("saving", steps);
   const absl::Status saved = checkpointer_->FinishLastSave(kLastSaveTimeout);
   // No rank waits for a commit that cannot come because another one could not save.
   AllowForLastSave();

@@ -165,6 +165,14 @@ INSTANTIATE_TEST_SUITE_P(
                   s.mutable_health()->mutable_hang()->mutable_collective_timeout()->set_nanos(1000);
                 },
                 "health.hang.collective_timeout is 1e-06s; choose at least 1 seconds"},
+        BadCase{"NoStepTimeout",
+                [](v1::JobSpec& s) {
+                  s.mutable_health()->mutable_hang()->mutable_step_timeout()->set_nanos(1000);
+                },
+                "health.hang.step_timeout is 1e-06s; choose at least 1 seconds"},
+        BadCase{"StragglersMean",
+                [](v1::JobSpec& s) { s.mutable_health()->mutable_straggler()->set_threshold(1); },
+                "health.straggler.threshold is 1; choose at least 1.01"},
         BadCase{"InvalidDuration",
                 [](v1::JobSpec& s) {
                   s.mutable_health()->mutable_hang()->mutable_collective_timeout()->set_seconds(

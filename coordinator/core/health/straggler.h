@@ -1,0 +1,13 @@
+// Ranks that compute slower than their group, round after round. What a rank waits for others is
+// not counted, so the slow one shows and not those that wait for it.
+#pragma once
+
+#include "coordinator/core/draft.h"
+
+namespace mega::core {
+
+// A step report of the current attempt, of any rank.
+void NoteCompute(Draft& draft, const v1::Job& job, v1::JobWatch& watch,
+                 const v1::StepReport& report);
+
+}  // namespace mega::core
