@@ -28,20 +28,21 @@ std::map<std::string, std::string> FinalState(const fs::path& checkpoints) {
   return state;
 }
 
-std::string Job(const Cluster& cluster, const std::string& name) {
+std::string Job(const Cluster& cluster, const std::string& name, int64_t nodes) {
   return TinyJob(cluster.path(), name, 2, kSteps) +
          "  checkpoint: {directory: " + (cluster.path() / name).string() +
-         ", interval_steps: 10}\n  health: {hang: {step_timeout: 6s}}\n";
+         ", interval_steps: 10}\n  resources: {nodes: {desired: " + std::to_string(nodes) +
+         "}}\n  health: {hang: {step_timeout: 6s}}\n";
 }
 
 TEST(Hang, AStoppedRankIsNamedAndTheJobEndsInTheSameBits) {
   Cluster cluster;
   cluster.StartWorker("a", 1);
   cluster.StartWorker("b", 1);
-  const std::string undisturbed = cluster.Submit(Job(cluster, "undisturbed"));
+  const std::string undisturbed = cluster.Submit(Job(cluster, "undisturbed", 2));
   ASSERT_TRUE(cluster.WaitForPhase(undisturbed, "JOB_PHASE_SUCCEEDED", Seconds(120)));
 
-  const std::string uid = cluster.Submit(Job(cluster, "disturbed"));
+  const std::string uid = cluster.Submit(Job(cluster, "disturbed", 2));
   ASSERT_TRUE(cluster.WaitForStep(uid, 30, Seconds(60)));
   const pid_t victim = cluster.RankPid(uid, 1);
   ASSERT_GT(victim, 0) << "rank 1 had ended before it could be stopped";
@@ -70,7 +71,7 @@ TEST(Hang, AStoppedRankIsNamedAndTheJobEndsInTheSameBits) {
 TEST(Hang, WhenAllRanksAreStoppedTheJobGoesOnToo) {
   Cluster cluster;
   cluster.StartWorker("a", 2);
-  const std::string uid = cluster.Submit(Job(cluster, "all"));
+  const std::string uid = cluster.Submit(Job(cluster, "all", 1));
   ASSERT_TRUE(cluster.WaitForStep(uid, 30, Seconds(60)));
   for (const int rank : {0, 1}) {
     const pid_t pid = cluster.RankPid(uid, rank);
