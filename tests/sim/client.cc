@@ -9,6 +9,7 @@ Client::Client(World& world, Coordinator& coordinator, Invariants& invariants, O
     : world_(world),
       coordinator_(coordinator),
       invariants_(invariants),
+      submit_at_(options.submit),
       is_steady_(options.steps > 0),
       is_hopeless_(options.is_hopeless) {
   submit_.set_request_id("request-" + options.name);
@@ -30,7 +31,8 @@ Client::Client(World& world, Coordinator& coordinator, Invariants& invariants, O
 
 void Client::Start() {
   const absl::Duration latest = absl::Seconds(is_steady_ ? 5 : 90);
-  world_.At(world_.rng.Between(absl::ZeroDuration(), latest), [this] { Submit(); });
+  const absl::Duration chosen = world_.rng.Between(absl::ZeroDuration(), latest);
+  world_.At(submit_at_.value_or(chosen), [this] { Submit(); });
 }
 
 // The uid is drawn anew by each call, as the shell does; only the request id makes it one job.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "tests/sim/coordinator.h"
@@ -14,6 +15,7 @@ class Client {
     std::string name;
     int64_t ranks = 1;
     int64_t steps = 0;  // 0: as many as chance says, and it may change its mind
+    std::optional<absl::Duration> submit = {};  // unset: when chance says
     std::string name_space = "default";
     v1::Scheduling scheduling = {};
     // Its job can never run; it gives up when nobody else's is left.
@@ -35,6 +37,7 @@ class Client {
   int64_t uids_ = 0;
   std::string uid_;  // as acked
   bool is_done_ = false;
+  const std::optional<absl::Duration> submit_at_;
   const bool is_steady_;
   const bool is_hopeless_;
 };

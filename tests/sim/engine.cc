@@ -127,11 +127,20 @@ void Machine::Save(const EnginePtr& engine) {
 void Machine::End(const EnginePtr& engine, int code, int signal, bool killed_by_worker) {
   if (!engine->is_alive) return;
   engine->is_alive = false;
+  world_.Trace("{}: rank {} of {} epoch {} ends: {}:{}", name(), engine->ref.rank(),
+               engine->ref.job_uid(), engine->ref.epoch(), code, signal);
+  if (deaths_held_until_ <= world_.now()) return Reap(engine, code, signal, killed_by_worker);
+  engine->is_dying = true;
+  world_.At(deaths_held_until_, [=, this] {
+    if (engine->is_dying) Reap(engine, code, signal, killed_by_worker);
+  });
+}
+
+void Machine::Reap(const EnginePtr& engine, int code, int signal, bool killed_by_worker) {
+  engine->is_dying = false;
   const RankKey key = {engine->ref.job_uid(), engine->ref.attempt(), engine->ref.epoch(),
                        engine->ref.rank()};
   engines_.erase(key);
-  world_.Trace("{}: rank {} of {} epoch {} ends: {}:{}", name(), engine->ref.rank(),
-               engine->ref.job_uid(), engine->ref.epoch(), code, signal);
   if (!has_worker_) return;  // nobody waits for the pid
   const auto tell = [this, key, engine, code, signal, killed_by_worker] {
     v1::RankExited exited;

@@ -82,6 +82,12 @@ void Faults::CutPeers(const Machine& from, const Machine& to, absl::Duration spa
   network_.CutPeers(from.address(), to.address(), world_.now() + span);
 }
 
+void Faults::HoldPeers(const Machine& from, const Machine& to, absl::Duration span) {
+  world_.Trace("{} is heard late by {}: after {}", from.address(), to.address(),
+               absl::FormatDuration(span));
+  network_.HoldPeers(from.address(), to.address(), world_.now() + span);
+}
+
 void Faults::Isolate(Machine& machine, absl::Duration span) {
   Hold(machine, true, true, span);
   for (const auto& other : machines_) {

@@ -28,6 +28,8 @@ class Faults {
   void Hold(Machine& machine, bool up, bool down, absl::Duration span);
   // Nothing arrives from one machine at another.
   void CutPeers(const Machine& from, const Machine& to, absl::Duration span);
+  // What one machine says to another arrives only when the time is over.
+  void HoldPeers(const Machine& from, const Machine& to, absl::Duration span);
   // From everybody else, coordinator or not.
   void Isolate(Machine& machine, absl::Duration span);
   // A cut through the cluster, with the coordinator on one side; both ways, or only from the

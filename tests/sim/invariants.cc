@@ -117,10 +117,11 @@ void Invariants::OnRankLive(const Engine& engine) {
                 engine.ref.epoch(), owner->second.first, owner->second.second, uid,
                 engine.ref.attempt());
   }
-  std::erase_if(live_, [](const auto& other) { return !other->is_alive; });
+  std::erase_if(live_, [](const auto& other) { return !other->is_alive && !other->is_dying; });
   for (const auto& other : live_) {
-    if (other.get() == &engine || !Executes(*other)) continue;
-    if (other->ref.job_uid() == uid && other->ref.rank() == engine.ref.rank()) {
+    if (other.get() == &engine || (!Executes(*other) && !other->is_dying)) continue;
+    const bool is_same_rank = other->ref.job_uid() == uid && other->ref.rank() == engine.ref.rank();
+    if (is_same_rank && !other->is_dying) {
       world_.Fail("rank {} of job {} runs twice: epoch {} on {} and epoch {} on {}",
                   engine.ref.rank(), uid, other->ref.epoch(), other->machine->name(),
                   engine.ref.epoch(), engine.machine->name());

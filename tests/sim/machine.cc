@@ -36,7 +36,9 @@ bool Machine::IsFrozen() const { return !is_up_ || machine_paused_until_ > world
 
 std::vector<EnginePtr> Machine::LiveEngines() const {
   std::vector<EnginePtr> engines;
-  for (const auto& [key, engine] : engines_) engines.push_back(engine);
+  for (const auto& [key, engine] : engines_) {
+    if (engine->is_alive) engines.push_back(engine);
+  }
   return engines;
 }
 
@@ -58,7 +60,8 @@ void Machine::StartWorker() {
   worker_paused_until_ = absl::ZeroDuration();
   world_.Trace("{} starts a worker, incarnation {}", name(), incarnation_);
   // What an earlier one left is killed before the hello; nobody saw how it ended.
-  for (auto& [key, engine] : std::exchange(engines_, {})) engine->is_alive = false;
+  for (const auto& [key, engine] : engines_) engine->is_alive = false;
+  std::erase_if(engines_, [](const auto& entry) { return !entry.second->is_dying; });
   parts_.clear();
   lease_ = lease::State{.options = options_.lease};
   relays_.clear();
@@ -100,7 +103,9 @@ void Machine::Reboot(absl::Duration down_for) {
   if (!is_up_) return;
   world_.Trace("{}: power is lost", name());
   DropSession(/*silently=*/true);
-  for (auto& [key, engine] : std::exchange(engines_, {})) engine->is_alive = false;
+  for (auto& [key, engine] : std::exchange(engines_, {})) {
+    engine->is_alive = engine->is_dying = false;
+  }
   has_worker_ = false;
   ++worker_life_;
   is_up_ = false;
@@ -141,6 +146,11 @@ void Machine::ResetConnection() {
   network_.CloseByCoordinator(connection);
   network_.CloseByWorker(connection, /*silently=*/true);
   OnClosed(connection);
+}
+
+void Machine::DieSlowly(absl::Duration span) {
+  world_.Trace("{}: what is killed stays for {}", name(), absl::FormatDuration(span));
+  deaths_held_until_ = std::max(deaths_held_until_, world_.now() + span);
 }
 
 void Machine::Heal() {
@@ -192,7 +202,7 @@ void Machine::SayHello() {
   hello.set_heartbeat_seq(*decision.send);
   Send(std::move(message));
   // What the last session may not have delivered, or the coordinator not have kept.
-  for (const auto& [key, engine] : engines_) {
+  for (const EnginePtr& engine : LiveEngines()) {
     if (engine->is_ready && !engine->is_connected) Report(engine);
     if (engine->collective > 0) TellProgress(*engine);
   }
@@ -234,7 +244,7 @@ void Machine::Lease(const lease::Input& input) {
     v1::WorkerMessage message;
     message.mutable_heartbeat()->set_seq(*decision.send);
     Send(std::move(message));
-    for (const auto& [key, engine] : engines_) {
+    for (const EnginePtr& engine : LiveEngines()) {
       if (!engine->is_told) TellProgress(*engine);
     }
   }

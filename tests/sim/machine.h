@@ -29,6 +29,7 @@ struct Engine : std::enable_shared_from_this<Engine> {
   bool is_connected = false;
   bool is_finished = false;  // ended well
   bool is_stuck = false;     // alive, and never takes another step
+  bool is_dying = false;     // killed, executes no more, and the kernel still holds its device
   int64_t step = 0;
   int64_t collective = 0;    // newest that it joined; one a step
   bool is_told = true;       // and so the worker has told the coordinator
@@ -72,6 +73,7 @@ class Machine {
   void KillEngine();                       // one of them, by chance
   void StickEngine();                      // likewise
   void ResetConnection();
+  void DieSlowly(absl::Duration span);  // what is killed in that time is gone only at its end
   void Heal();
 
   // From the network.
@@ -83,8 +85,8 @@ class Machine {
   void OnRelayRequest(const std::string& from, v1::RelayedHeartbeat heartbeat);
   void OnRelayedLease(const v1::RelayedLease& lease);
 
-  bool IsFrozen() const;  // nothing on it executes now
-  std::vector<EnginePtr> LiveEngines() const;
+  bool IsFrozen() const;                       // nothing on it executes now
+  std::vector<EnginePtr> LiveEngines() const;  // not those that are dying
 
  private:
   absl::Duration Boottime() const;
@@ -118,6 +120,7 @@ class Machine {
   void TellProgress(Engine& engine);
   void WatchLease(const EnginePtr& engine);
   void End(const EnginePtr& engine, int code, int signal, bool killed_by_worker);
+  void Reap(const EnginePtr& engine, int code, int signal, bool killed_by_worker);
 
   World& world_;
   Network& network_;
@@ -131,7 +134,8 @@ class Machine {
   int64_t boot_ = 0;
   absl::Duration boot_time_;  // true time of the boot
   absl::Duration machine_paused_until_;
-  std::map<RankKey, EnginePtr> engines_;  // processes that live
+  absl::Duration deaths_held_until_;
+  std::map<RankKey, EnginePtr> engines_;  // processes that live, or are dying
 
   // Disk.
   int64_t incarnation_ = 0;

@@ -128,6 +128,11 @@ void Network::CutPeers(const std::string& from, const std::string& to, absl::Dur
   cut = std::max(cut, until);
 }
 
+void Network::HoldPeers(const std::string& from, const std::string& to, absl::Duration until) {
+  absl::Duration& held = held_until_[{from, to}];
+  held = std::max(held, until);
+}
+
 void Network::SendPeer(const std::string& from, const std::string& to,
                        std::function<void(Machine&)> what) {
   const auto machine = machines_.find(to);
@@ -135,16 +140,26 @@ void Network::SendPeer(const std::string& from, const std::string& to,
   const int copies = world_.rng.Chance(options_.duplicate_chance) ? 2 : 1;
   for (int i = 0; i < copies; ++i) {
     if (world_.rng.Chance(options_.drop_chance)) continue;
-    world_.After(Delay(), [this, from, to, machine = machine->second, what] {
-      const auto cut = cut_until_.find({from, to});
-      if (cut == cut_until_.end() || cut->second <= world_.now()) what(*machine);
+    world_.After(Delay(), [this, link = Link(from, to), machine = machine->second, what] {
+      ArrivePeer(link, *machine, what);
     });
   }
+}
+
+void Network::ArrivePeer(const Link& link, Machine& machine, std::function<void(Machine&)> what) {
+  const auto held = held_until_.find(link);
+  if (held != held_until_.end() && held->second > world_.now()) {
+    return world_.At(held->second,
+                     [this, link, &machine, what] { ArrivePeer(link, machine, what); });
+  }
+  const auto cut = cut_until_.find(link);
+  if (cut == cut_until_.end() || cut->second <= world_.now()) what(machine);
 }
 
 void Network::Heal() {
   options_ = Options();
   cut_until_.clear();
+  held_until_.clear();
 }
 
 }  // namespace mega::sim

@@ -57,6 +57,7 @@ class Network {
   void AddMachine(Machine& machine);
   void SendPeer(const std::string& from, const std::string& to, std::function<void(Machine&)> what);
   void CutPeers(const std::string& from, const std::string& to, absl::Duration until);
+  void HoldPeers(const std::string& from, const std::string& to, absl::Duration until);
 
   // Nothing held up, slowed or lost from now on.
   void Heal();
@@ -67,13 +68,15 @@ class Network {
   void PumpDown(const ConnectionPtr& connection);
   void ArriveUp(const ConnectionPtr& connection, const v1::WorkerMessage& message);
   void ArriveDown(const ConnectionPtr& connection, const v1::CoordinatorMessage& message);
+  using Link = std::pair<std::string, std::string>;  // from, to
+  void ArrivePeer(const Link& link, Machine& machine, std::function<void(Machine&)> what);
 
   World& world_;
   Options options_;
   Coordinator* coordinator_ = nullptr;
   int64_t next_id_ = 1;
-  std::map<std::string, Machine*> machines_;                                 // by address
-  std::map<std::pair<std::string, std::string>, absl::Duration> cut_until_;  // from, to
+  std::map<std::string, Machine*> machines_;  // by address
+  std::map<Link, absl::Duration> cut_until_, held_until_;
 };
 
 }  // namespace mega::sim

@@ -2,7 +2,6 @@
 //   sim_test --seeds=500 [--first=1]      so many seeds; a failure prints its own
 //   sim_test --seed=N                     that one again, with everything that happened
 //   sim_test --mutants                    only the deliberate bugs
-//   sim_test --rare-mutants               those of them that no everyday run finds; long
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -18,14 +17,6 @@ namespace {
 uint64_t first_seed = 1;
 int64_t seeds = 60;
 bool is_replay = false;
-
-std::string Tail(const std::vector<std::string>& trace, size_t lines) {
-  std::string text;
-  for (size_t i = trace.size() > lines ? trace.size() - lines : 0; i < trace.size(); ++i) {
-    text += trace[i] + "\n";
-  }
-  return text;
-}
 
 TEST(Simulation, HoldsItsInvariantsUnderFaults) {
   Result sum;
@@ -81,7 +72,6 @@ void ParseFlag(std::string_view flag) {
     return true;
   };
   if (flag == "--mutants") testing::GTEST_FLAG(filter) = "Clause/*";
-  if (flag == "--rare-mutants") testing::GTEST_FLAG(filter) = "Rare/*";
   number("--seeds=", &seeds);
   number("--first=", &first_seed);
   if (number("--seed=", &first_seed)) {
@@ -94,7 +84,6 @@ void ParseFlag(std::string_view flag) {
 }  // namespace mega::sim
 
 int main(int argc, char** argv) {
-  testing::GTEST_FLAG(filter) = "-Rare/*";
   testing::InitGoogleTest(&argc, argv);
   for (int i = 1; i < argc; ++i) mega::sim::ParseFlag(argv[i]);
   return RUN_ALL_TESTS();

@@ -38,7 +38,7 @@ class Simulation {
 
   Result Run() {
     const absl::Duration faults_end =
-        script_ ? kFaultsMax : world_.rng.Between(absl::Seconds(20), kFaultsMax);
+        script_ ? script_->end : world_.rng.Between(absl::Seconds(20), kFaultsMax);
     coordinator_.Start();
     for (auto& machine : machines_) {
       const bool is_twin = has_twin_ && machine == machines_.back();
@@ -162,7 +162,8 @@ class Simulation {
       machine.lease.mutants = options.lease_mutants;
       AddMachine(std::move(machine));
     }
-    AddClient({.name = "job", .ranks = script_->ranks, .steps = 1'000'000});
+    AddClient(
+        {.name = "job", .ranks = script_->ranks, .steps = 1'000'000, .submit = script_->submit});
   }
 
   void AddMachine(Machine::Options options) {
@@ -251,5 +252,13 @@ class Simulation {
 }  // namespace
 
 Result Simulate(const Options& options) { return Simulation(options).Run(); }
+
+std::string Tail(const std::vector<std::string>& trace, size_t lines) {
+  std::string text;
+  for (size_t i = trace.size() > lines ? trace.size() - lines : 0; i < trace.size(); ++i) {
+    text += trace[i] + "\n";
+  }
+  return text;
+}
 
 }  // namespace mega::sim

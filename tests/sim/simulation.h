@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "coordinator/core/options.h"
 #include "worker/daemon/lease/lease.h"
 
@@ -19,13 +20,15 @@ class Faults;
 class Machine;
 class World;
 
-// Instead of faults by chance: one job without end on a fleet of one-device machines, for 300 s of
-// faults as written.
+// Instead of faults by chance: one job without end on a fleet of one-device machines, and faults as
+// written.
 struct Script {
   int64_t machines = 4;
   int64_t ranks = 3;
   std::function<void(World&, Coordinator&, Faults&, const std::vector<std::unique_ptr<Machine>>&)>
       faults;
+  std::optional<absl::Duration> submit;  // when the job is; unset: by chance, in the first 5 s
+  absl::Duration end = absl::Seconds(300);
 };
 
 struct Options {
@@ -49,5 +52,8 @@ struct Result {
 };
 
 Result Simulate(const Options& options);
+
+// The last lines of a trace.
+std::string Tail(const std::vector<std::string>& trace, size_t lines);
 
 }  // namespace mega::sim

@@ -27,7 +27,6 @@ Session::Session(std::string coordinator, lease::Options options, const Clock& c
                  Callbacks callbacks)
     : coordinator_(std::move(coordinator)), clock_(clock), callbacks_(std::move(callbacks)) {
   lease_.options = options;
-  lease_.heard = clock_.BootNow();
   no_session_from_ns_ = absl::ToInt64Nanoseconds(lease::NoSessionFrom(lease_));
 }
 

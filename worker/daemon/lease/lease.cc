@@ -7,8 +7,6 @@ namespace {
 
 constexpr size_t kUnanswered = 64;
 constexpr size_t kRounds = 16;
-// Of a worker that never had a lease: what coordinators give unless they were told otherwise.
-constexpr absl::Duration kUsualLease = absl::Seconds(10);
 
 bool HoldsSet(const State& state) { return state.witnesses.number() > 0; }
 
@@ -81,8 +79,8 @@ bool IsOutage(const State& state, const Round& round) {
   return HoldsSet(state) && (named == 0 || 2 * said > named);
 }
 
+// Answers may come late, even after the lease's end: what counts is when they were asked for.
 bool RunOn(State& state, const Round& round, absl::Duration now) {
-  if (!MayRun(state, now) && !state.options.mutants.revive) return false;  // too late
   if (!IsOutage(state, round)) return false;
   const absl::Duration from = state.options.mutants.run_on_from_answer ? now : round.asked;
   state.outage = state.outage ? std::max(*state.outage, from) : from;
@@ -127,9 +125,7 @@ bool MayRun(const State& state, absl::Duration now) {
 
 absl::Duration NoSessionFrom(const State& state) {
   if (!state.heard) return absl::InfiniteDuration();
-  const bool is_newborn = state.ttl == absl::ZeroDuration();
-  if (state.options.mutants.newborn_witness && is_newborn) return absl::ZeroDuration();
-  return *state.heard + (is_newborn ? kUsualLease : state.ttl) / 2 + state.options.skew;
+  return *state.heard + state.ttl / 2 + state.options.skew;
 }
 
 bool HasNoSession(const State& state, absl::Duration now) {
@@ -138,7 +134,6 @@ bool HasNoSession(const State& state, absl::Duration now) {
 }
 
 Decision Step(State& state, const Input& input, absl::Duration now) {
-  if (!state.heard) state.heard = now;
   Decision decision;
   if (std::holds_alternative<HelloDue>(input)) {
     state.in_session = true;

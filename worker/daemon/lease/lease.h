@@ -42,12 +42,10 @@ struct Options {
     bool run_on_without_majority = false;  // one witness is enough
     bool run_on_from_answer = false;       // a lease from the answer, not from the asking
     bool no_outage_grace = false;          // run on for ever
-    bool revive = false;                   // a majority counts after the lease's end
     bool keep_old_set = false;             // acks a new set and goes on asking the old one
     bool old_answers_count = false;        // answers for an earlier set count for the next
     bool any_process_answers = false;      // also another incarnation of a witness
     bool eager_witness = false;            // says "no session" when only its stream is down
-    bool newborn_witness = false;          // says so from its start until its first renewal
   } mutants;
 };
 
@@ -68,7 +66,7 @@ struct State {
   absl::Duration ttl;                            // of it; 0: never had a lease
   absl::Duration outage_grace;                   // of it
   absl::Duration end;                            // ranks may run until then
-  std::optional<absl::Duration> heard;           // when the newest renewal came; first: our start
+  std::optional<absl::Duration> heard;           // when the newest renewal came
 
   mega::v1::WitnessSet witnesses;        // number 0: none was ever named
   std::map<int64_t, Round> rounds;       // of this set, the newest 16; by seq
@@ -114,7 +112,8 @@ Decision Step(State& state, const Input& input, absl::Duration now);
 // May ranks run, or be started, at `now`?
 bool MayRun(const State& state, absl::Duration now);
 
-// What this worker says as a witness: it has had no renewal for half a lease + skew.
+// What this worker says as a witness: it has had no renewal for half a lease + skew. One that never
+// had any does not say so; it is in nobody's set, for those named have acked a renewal.
 bool HasNoSession(const State& state, absl::Duration now);
 // From when on it says so, if no renewal comes.
 absl::Duration NoSessionFrom(const State& state);
