@@ -15,8 +15,8 @@ std::vector<std::function<void()>> Faults::Kinds() {
       [this] { Any().Reboot(Span(1, 60)); },
       [this] { Any().PauseWorker(Span(0.5, 30)); },
       [this] { Any().PauseMachine(Span(0.5, 60)); },
-      [this] { Any().KillEngine(); },
-      [this] { Any().KillEngine(); },
+      [this] { AnyBusy().KillEngine(); },
+      [this] { AnyBusy().KillEngine(); },
       [this] { Any().ResetConnection(); },
       [this] { Hold(Any(), true, false, Span(0.5, 40)); },
       [this] { Hold(Any(), false, true, Span(0.5, 40)); },
@@ -27,8 +27,16 @@ std::vector<std::function<void()>> Faults::Kinds() {
       [this] { SwizzleClog(); },
       [this] { Flap(Any(), Span(5, 30)); },
       [this] { LoseRack(Span(1, 40)); },
-      [this] { Any().StickEngine(); },
+      [this] { AnyBusy().StickEngine(); },
   };
+}
+
+Machine& Faults::AnyBusy() {
+  std::vector<Machine*> busy;
+  for (const auto& machine : machines_) {
+    if (!machine->LiveEngines().empty()) busy.push_back(machine.get());
+  }
+  return busy.empty() ? Any() : *busy[world_.rng.Below(std::ssize(busy))];
 }
 
 // Cuts, outages and restarts as long as a lease or half of one, many at a time: what the clauses of

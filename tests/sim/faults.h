@@ -48,6 +48,7 @@ class Faults {
   absl::Duration Span(double low_seconds, double high_seconds) {
     return world_.rng.Between(absl::Seconds(low_seconds), absl::Seconds(high_seconds));
   }
+  Machine& AnyBusy();  // one on which ranks run, if there is any
   Machine& Any() { return *machines_[world_.rng.Below(std::ssize(machines_))]; }
 
   World& world_;

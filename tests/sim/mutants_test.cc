@@ -91,7 +91,7 @@ std::vector<Mutant> AllMutants() {
        {.silence_is_hang = true}},
       {"pause_is_hang", "nor what nobody listened to", 30, {.pause_is_hang = true}},
       {"blames_another", "the rank that is missing is named", 31, {.blames_another = true}},
-      {"outlive_lease", "ranks end with the lease", 12, {}, {.outlive_lease = true}},
+      {"outlive_lease", "ranks end with the lease", 4, {}, {.outlive_lease = true}},
       {"lease_from_answer",
        "which runs from the sending",
        "RenewalsComeLate",

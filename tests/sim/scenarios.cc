@@ -106,8 +106,9 @@ std::vector<Scenario> Write() {
       // node 0 run on.
       Make("WitnessesSpeakAndDoNotHear", {{30, 70, kCut, {0}},  //
                                           {30, 70, kDeaf, {1, 2, 3}}}),
-      // All are cut off, node 0 is told to run on for ten seconds from 37 or 38, and then its
-      // witnesses are back in session: before, without a break, for the coordinator.
+      // All are cut off, node 0 is told to run on until 47 or 48, and then its witnesses are back
+      // in
+      // session, as if they had never lost it.
       Make("WitnessesAreBackWhenItAsks", {{30, 70, kCut, {0}},
                                           {30, 38.7, kCut, {1, 2, 3}},
                                           {30, 36.2, kUnasked, {1, 2, 3}},  // no relay

@@ -2,6 +2,7 @@
 // hold every invariant in each, and the deliberate bug that names it in mutants_test.cc breaks one.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ struct Scenario {
   std::string name;
   Script script;
 };
+inline void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.name; }
 
 const std::vector<Scenario>& Scenarios();
 // Each runs under so many seeds: chance still draws delays, the rates of clocks, phases, the grace.

@@ -28,7 +28,7 @@ struct Script {
   std::function<void(World&, Coordinator&, Faults&, const std::vector<std::unique_ptr<Machine>>&)>
       faults;
   std::optional<absl::Duration> submit;  // when the job is; unset: by chance, in the first 5 s
-  absl::Duration end = absl::Seconds(300);
+  absl::Duration end = absl::Seconds(160);
 };
 
 struct Options {
