@@ -81,7 +81,8 @@ class Invariants {
   absl::Duration horizon_;                       // nobody is lost before it
   int64_t next_epoch_ = 0;
   int64_t revision_ = 0;
-  bool is_stale_ = false;  // the message in hand
+  bool is_stale_ = false;       // the message in hand
+  std::set<std::string> lost_;  // nodes, before the step in hand
 };
 
 }  // namespace mega::sim

@@ -107,8 +107,7 @@ std::vector<Scenario> Write() {
       Make("WitnessesSpeakAndDoNotHear", {{30, 70, kCut, {0}},  //
                                           {30, 70, kDeaf, {1, 2, 3}}}),
       // All are cut off, node 0 is told to run on until 47 or 48, and then its witnesses are back
-      // in
-      // session, as if they had never lost it.
+      // in session, as if they had never lost it.
       Make("WitnessesAreBackWhenItAsks", {{30, 70, kCut, {0}},
                                           {30, 38.7, kCut, {1, 2, 3}},
                                           {30, 36.2, kUnasked, {1, 2, 3}},  // no relay
