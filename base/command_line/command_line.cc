@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,19 @@ CLI::Validator AtLeast(int64_t least) {
         return fmt::format("'{}' is not a whole number of at least {}", text, least);
       },
       /*validator_desc=*/"");
+}
+
+void AddLogLevel(CLI::App& app, log::Level& level) {
+  static const auto* names = new std::map<std::string, log::Level>{{"debug", log::Level::kDebug},
+                                                                   {"info", log::Level::kInfo},
+                                                                   {"warn", log::Level::kWarn},
+                                                                   {"error", log::Level::kError}};
+  level = log::Level::kInfo;
+  app.add_option_function<std::string>(
+         "--log-level", [&level](const std::string& name) { level = names->at(name); },
+         "debug, info, warn or error")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+      ->default_str("info");
 }
 
 std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/log.h"
+
 namespace mega {
 
 inline constexpr int kExitBadUsage = 2;
@@ -19,5 +21,8 @@ std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv);
 // For counts and numbers: a whole number of at least `least`. Anything else is an error that says
 // so.
 CLI::Validator AtLeast(int64_t least);
+
+// --log-level of a process; info unless it is given. Other words than the four are errors.
+void AddLogLevel(CLI::App& app, log::Level& level);
 
 }  // namespace mega

@@ -8,8 +8,8 @@
 
 #include "absl/time/clock.h"
 #include "base/log.h"
+#include "base/proc_stat.h"
 #include "base/unique_fd.h"
-#include "worker/daemon/proc_stat.h"
 #include "worker/daemon/rank_key.h"
 #include "worker/daemon/rank_log.h"
 #include "worker/daemon/run_paths.h"

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "worker/daemon/proc_stat.h"
+#include "base/proc_stat.h"
 
 namespace mega::daemon {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "worker/daemon/proc_stat.h"
+#include "base/proc_stat.h"
 
 namespace mega::daemon {
 

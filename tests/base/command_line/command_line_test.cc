@@ -106,6 +106,22 @@ TEST(AtLeast, RefusesWhatIsLessOrNoWholeNumberWithTheRange) {
   EXPECT_EQ(count, INT64_MAX);
 }
 
+TEST(AddLogLevel, KnowsFourWordsAndIsInfoWithoutOne) {
+  const auto parsed = [](std::vector<std::string> reversed) {
+    CLI::App app;
+    log::Level level = log::Level::kError;
+    AddLogLevel(app, level);
+    app.parse(std::move(reversed));
+    return level;
+  };
+  EXPECT_EQ(parsed({}), log::Level::kInfo);
+  EXPECT_EQ(parsed({"debug", "--log-level"}), log::Level::kDebug);
+  EXPECT_EQ(parsed({"info", "--log-level"}), log::Level::kInfo);
+  EXPECT_EQ(parsed({"warn", "--log-level"}), log::Level::kWarn);
+  EXPECT_EQ(parsed({"error", "--log-level"}), log::Level::kError);
+  EXPECT_THROW(parsed({"loud", "--log-level"}), CLI::ParseError);
+}
+
 TEST(ParseArguments, OtherMistakesEndTwoWithTheirOwnWords) {
   EXPECT_EQ(RunProgram({}).code, kExitBadUsage);
   const Outcome extra = RunProgram({"get", "a", "b"});

@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <set>
 
+#include "base/proc_stat.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "tests/support/temp_dir.h"
 #include "tests/worker/daemon/scripted_coordinator.h"
-#include "worker/daemon/proc_stat.h"
 
 namespace mega::daemon {
 namespace {

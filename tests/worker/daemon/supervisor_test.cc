@@ -8,10 +8,10 @@
 #include <atomic>
 #include <filesystem>
 
+#include "base/proc_stat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temp_dir.h"
-#include "worker/daemon/proc_stat.h"
 
 namespace {
 

@@ -4,12 +4,12 @@
 
 #include <filesystem>
 
+#include "base/proc_stat.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "tests/support/temp_dir.h"
 #include "tests/worker/daemon/scripted_coordinator.h"
-#include "worker/daemon/proc_stat.h"
 #include "worker/daemon/process.h"
 #include "worker/daemon/trainer_service.h"
 

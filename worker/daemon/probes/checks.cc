@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/proc_stat.h"
 #include "fmt/core.h"
 
 namespace mega::daemon {
@@ -177,18 +178,13 @@ ProbeAnswer CheckBlocked(const ProbeInputs& inputs) {
   for (const std::string& pid : EntriesOf(inputs.root + "/proc")) {
     if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
     if (answer.samples.size() >= kMostSamples) break;
-    // pid (comm) state ppid … field 22: start. The name may hold anything, so from its end.
-    const std::string line = FirstLine(inputs.root + "/proc/" + pid + "/stat");
-    const size_t open = line.find('('), close = line.rfind(')');
-    if (open == std::string::npos || close == std::string::npos || close < open) continue;
-    const std::vector<std::string> fields =
-        absl::StrSplit(line.substr(close + 1), ' ', absl::SkipEmpty());
-    int64_t start = 0;
-    if (fields.size() < 20 || fields[0] != "D" || !absl::SimpleAtoi(fields[19], &start)) continue;
-    std::string comm = line.substr(open + 1, close - open - 1);
+    const std::optional<ProcStat> stat =
+        ParseProcStat(FirstLine(inputs.root + "/proc/" + pid + "/stat"));
+    if (!stat || stat->state != 'D') continue;
+    std::string comm = stat->name;
     std::replace_if(
         comm.begin(), comm.end(), [](unsigned char c) { return c <= ' ' || c >= 0x7f; }, '_');
-    answer.samples[fmt::format("{}/{}", pid, comm)] = start;
+    answer.samples[fmt::format("{}/{}", pid, comm)] = stat->start_time_ticks;
   }
   return answer;
 }
