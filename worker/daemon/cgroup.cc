@@ -3,13 +3,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
+#include "absl/strings/numbers.h"
+#include "base/log.h"
 #include "fmt/core.h"
+#include "worker/daemon/state_dir.h"
 
 namespace mega::daemon {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string MountOfVersionTwo() {
   std::ifstream mounts("/proc/self/mounts");
@@ -42,12 +49,43 @@ bool WriteTo(const std::string& file, const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<CgroupParent> CgroupParent::Detect(const std::string& unique_name) {
+std::string CgroupName(const std::string& state_folder_id, int64_t incarnation) {
+  return fmt::format("mega-worker-{}-{}", state_folder_id, incarnation);
+}
+
+int RemoveDeadGroups(const std::string& folder, const std::string& state_folder_id,
+                     int64_t incarnation) {
+  const std::string prefix = fmt::format("mega-worker-{}-", state_folder_id);
+  int removed = 0;
+  std::error_code error;
+  for (const fs::directory_entry& group : fs::directory_iterator(folder, error)) {
+    const std::string name = group.path().filename().string();
+    int64_t of = 0;
+    if (!name.starts_with(prefix) || !absl::SimpleAtoi(name.substr(prefix.size()), &of) ||
+        of == incarnation || !fs::is_directory(group.symlink_status(error))) {
+      continue;
+    }
+    // The kernel refuses to remove a group in which a process is left.
+    for (const fs::directory_entry& rank : fs::directory_iterator(group.path(), error)) {
+      rmdir(rank.path().c_str());
+    }
+    if (rmdir(group.path().c_str()) == 0) ++removed;
+  }
+  return removed;
+}
+
+std::unique_ptr<CgroupParent> CgroupParent::Detect(const std::string& state_folder_id,
+                                                   int64_t incarnation) {
+  if (!IsPlainName(state_folder_id)) return nullptr;
   const std::string mount = MountOfVersionTwo();
   std::string own = OwnPath();
   if (mount.empty() || own.empty()) return nullptr;
   if (own == "/") own.clear();
-  std::string path = fmt::format("{}{}/{}", mount, own, unique_name);
+  const std::string folder = mount + own;
+  if (const int removed = RemoveDeadGroups(folder, state_folder_id, incarnation); removed > 0) {
+    log::Info("removed cgroups of earlier workers", {{"groups", removed}});
+  }
+  std::string path = fmt::format("{}/{}", folder, CgroupName(state_folder_id, incarnation));
   if (mkdir(path.c_str(), 0755) != 0) return nullptr;
   auto parent = std::unique_ptr<CgroupParent>(new CgroupParent(std::move(path)));
   if (access((parent->path_ + "/cgroup.kill").c_str(), W_OK) != 0) return nullptr;

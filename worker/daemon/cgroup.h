@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -30,7 +31,10 @@ class Cgroup {
 class CgroupParent {
  public:
   // Null where cgroup v2 is not mounted, not writable, or older than cgroup.kill (Linux 5.14).
-  static std::unique_ptr<CgroupParent> Detect(const std::string& unique_name);
+  // Removes what workers before this one, of the same state folder, left empty: as that folder is
+  // locked, none of them lives.
+  static std::unique_ptr<CgroupParent> Detect(const std::string& state_folder_id,
+                                              int64_t incarnation);
   ~CgroupParent();
   CgroupParent(const CgroupParent&) = delete;
   CgroupParent& operator=(const CgroupParent&) = delete;
@@ -41,5 +45,13 @@ class CgroupParent {
   explicit CgroupParent(std::string path) : path_(std::move(path)) {}
   const std::string path_;
 };
+
+// "mega-worker-<state folder>-<incarnation>"
+std::string CgroupName(const std::string& state_folder_id, int64_t incarnation);
+
+// Removes in `folder` the groups of other incarnations of that state folder, with the groups in
+// them, where no process is left. Returns how many.
+int RemoveDeadGroups(const std::string& folder, const std::string& state_folder_id,
+                     int64_t incarnation);
 
 }  // namespace mega::daemon

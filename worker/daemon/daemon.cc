@@ -8,10 +8,8 @@
 #include "base/listen_address.h"
 #include "base/log.h"
 #include "base/version.h"
-#include "worker/daemon/checkpoint_removal.h"
 #include "worker/daemon/devices.h"
 #include "worker/daemon/leftovers.h"
-#include "worker/daemon/run_paths.h"
 
 namespace mega::daemon {
 namespace {
@@ -19,7 +17,6 @@ namespace {
 constexpr absl::Duration kEngineAnswers = absl::Seconds(10);
 constexpr absl::Duration kLeftoversDie = absl::Seconds(5);
 constexpr absl::Duration kStuckRetry = absl::Seconds(10);
-constexpr absl::Duration kPersistRetry = absl::Seconds(1);
 
 }  // namespace
 
@@ -52,6 +49,7 @@ absl::Status Daemon::Init() {
   session_->Start();
   loop_.Post([this] { Sample(); });
   chores_.Post([this] { ProbeNodeLater(); });
+  chores_.Post([this] { ListLogsLater(); });
   return absl::OkStatus();
 }
 
@@ -82,7 +80,7 @@ absl::Status Daemon::TakeOverState(const EngineVersion& engine) {
   record.set_incarnation(node_.incarnation());
   record.set_socket_directory(trainer_->folder());
   ledger_ = std::make_unique<Ledger>(std::move(record));
-  cgroups_ = CgroupParent::Detect(fmt::format("mega-worker-{}", getpid()));
+  cgroups_ = CgroupParent::Detect(node_.state_folder_id(), node_.incarnation());
   return Annotate(Persist(), "the state folder cannot be written");
 }
 
@@ -200,6 +198,7 @@ TrainerService::Callbacks Daemon::TrainerCallbacks() {
 Session::Callbacks Daemon::SessionCallbacks() {
   return {.introduce =
               [this] {
+                ++hello_;
                 auto words = ledger_->Introduce(node_, clock_.BootNow());
                 progress_->Introduce(words);
                 if (!probes_) return words;
@@ -211,9 +210,9 @@ Session::Callbacks Daemon::SessionCallbacks() {
           .join = [this](const std::string& cluster_id) { return Join(cluster_id); },
           .command =
               [this](v1::Command command) {
-                loop_.Post([this, command = std::move(command),
-                            generation = ledger_->generation()]() mutable {
-                  HandleCommand(std::move(command), generation);
+                loop_.Post([this, command = std::move(command), generation = ledger_->generation(),
+                            hello = hello_]() mutable {
+                  HandleCommand(std::move(command), generation, hello);
                 });
               },
           .up = [this] { reports_->Wake(); },
@@ -244,114 +243,6 @@ absl::StatusOr<bool> Daemon::Join(const std::string& cluster_id) {
     });
   }
   return is_new;
-}
-
-// ---- commands
-
-void Daemon::HandleCommand(v1::Command command, int64_t generation) {
-  if (command.has_stream_log()) {  // changes nothing, so it need not be durable
-    StreamLog(command.stream_log());
-    if (command.seq() == 0) return;
-  }
-  // A rank needs a lease. Unacked, the order comes again after the next hello, or is withdrawn.
-  if (command.has_start_ranks() && !session_->MayRun()) {
-    session_->Redial();
-    return;
-  }
-  // Ending ranks is right at any time, and a full disk must not keep them alive.
-  if (command.has_stop_ranks()) {
-    WithdrawStarts(command.stop_ranks());
-    ranks_->Stop(command.stop_ranks());
-  }
-  if (ledger_->Accept(command, generation)) {
-    commands_.push_back(std::move(command));
-    FlushCommands();
-  } else if (command.seq() <= ledger_->durable_seq()) {
-    v1::WorkerMessage ack;
-    ack.mutable_command_ack()->set_seq(command.seq());
-    session_->Send(std::move(ack));
-  }
-}
-
-// Starts that wait for the disk; what is left of them is to be acked.
-void Daemon::WithdrawStarts(const v1::StopRanks& order) {
-  for (v1::Command& waiting : commands_) {
-    const v1::StartRanks& start = waiting.start_ranks();
-    if (!waiting.has_start_ranks() || start.job_uid() != order.job_uid() ||
-        start.epoch() != order.epoch()) {
-      continue;
-    }
-    ranks_->Withdraw(start, order.reason());
-    waiting.clear_start_ranks();
-  }
-}
-
-void Daemon::FlushCommands() {
-  if (commands_.empty()) return;
-  if (!Persist().ok()) {
-    if (retrying_) return;
-    retrying_ = true;
-    loop_.PostAfter(kPersistRetry, [this] {
-      retrying_ = false;
-      FlushCommands();
-    });
-    return;
-  }
-  std::deque<v1::Command> durable;
-  durable.swap(commands_);
-  for (const v1::Command& command : durable) {
-    ledger_->SetDurable(command.seq());
-    v1::WorkerMessage ack;
-    ack.mutable_command_ack()->set_seq(command.seq());
-    session_->Send(std::move(ack));
-    CarryOut(command);
-  }
-}
-
-void Daemon::CarryOut(const v1::Command& command) {
-  switch (command.kind_case()) {
-    case v1::Command::kStartRanks:
-      if (probes_) probes_->Watch(command.start_ranks().spec().checkpoint().directory());
-      ranks_->Start(command.start_ranks());
-      break;
-    case v1::Command::kConnectRanks:
-      ranks_->Connect(command.connect_ranks());
-      break;
-    case v1::Command::kCheckpointCommitted:
-      ranks_->Committed(command.checkpoint_committed());
-      break;
-    case v1::Command::kCheckpointRejected:
-      ranks_->Rejected(command.checkpoint_rejected());
-      break;
-    case v1::Command::kDeleteCheckpoint:
-      chores_.Post([order = command.delete_checkpoint()] {
-        const absl::Status status = RemoveCheckpoint(order);
-        if (!status.ok()) log::Warn("a checkpoint stays", {{"why", std::string(status.message())}});
-      });
-      break;
-    case v1::Command::kSaveCheckpoint:
-      ranks_->Save(command.save_checkpoint());
-      break;
-    case v1::Command::kRunPreflight:  // of later releases
-    case v1::Command::kStopRanks:     // done on arrival
-    case v1::Command::kStreamLog:
-    case v1::Command::KIND_NOT_SET:
-      break;
-  }
-}
-
-void Daemon::StreamLog(const v1::StreamLog& request) {
-  if (auto log = ranks_->FindLog(request.job_uid(), request.attempt(), request.rank())) {
-    return log_streams_->Handle(request, std::move(log));
-  }
-  absl::StatusOr<std::shared_ptr<RankLog>> ended = absl::NotFoundError("no such job here");
-  if (IsPlainName(request.job_uid())) {
-    ended = RankLog::Open(
-        LogPath(state_dir_->path(), request.job_uid(), request.attempt(), request.rank()),
-        options_.log,
-        /*create=*/false);
-  }
-  log_streams_->Handle(request, std::move(ended));
 }
 
 absl::Status Daemon::Persist() {

@@ -22,6 +22,7 @@
 #include "worker/daemon/exporter.h"
 #include "worker/daemon/ledger.h"
 #include "worker/daemon/log_capture.h"
+#include "worker/daemon/log_keeper.h"
 #include "worker/daemon/log_streams.h"
 #include "worker/daemon/probes/probes.h"
 #include "worker/daemon/progress_table.h"
@@ -51,6 +52,8 @@ class Daemon {
     absl::Duration grace = absl::Seconds(10);  // for ranks when this worker leaves
     lease::Options lease;
     RankLog::Options log;
+    LogLimits kept_logs;                            // of all jobs
+    absl::Duration logs_listed = absl::Minutes(1);  // how often that is looked after
   };
 
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(Options options, const Clock& clock);
@@ -88,7 +91,8 @@ class Daemon {
   TrainerService::Callbacks TrainerCallbacks();
 
   // On the loop.
-  void HandleCommand(v1::Command command, int64_t generation);
+  void HandleCommand(v1::Command command, int64_t generation, int64_t hello);
+  bool Passes(const v1::Command& command, int64_t hello);
   void FlushCommands();
   void WithdrawStarts(const v1::StopRanks& order);
   void CarryOut(const v1::Command& command);
@@ -99,6 +103,14 @@ class Daemon {
   void CheckDrained();
   void ProbeNodeLater();  // on the chores
   void StartProbes();
+  void ListLogsLater();  // on the chores
+  void PruneLogs(std::vector<JobLogs> logs);
+
+  struct Passed {  // the start of an attempt; both empty: another command
+    std::string job_uid;
+    int64_t epoch = 0;
+    bool operator==(const Passed&) const = default;
+  };
 
   const Options options_;
   const Clock& clock_;
@@ -125,7 +137,11 @@ class Daemon {
   std::unique_ptr<Ranks> ranks_;  // the loop's
   std::unique_ptr<grpc::Server> server_;
 
+  int64_t hello_ = 0;  // the session thread's: number of the newest
+
   // The loop's.
+  int64_t passed_after_ = 0;          // the hello of the session of
+  std::vector<Passed> passed_;        // commands that are to come again
   std::deque<v1::Command> commands_;  // accepted, not yet durable
   bool retrying_ = false;
   v1::WorkerRecord stuck_;  // ranks of an earlier incarnation that do not die

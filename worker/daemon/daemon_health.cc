@@ -1,4 +1,6 @@
 // How a worker looks after itself and its node: what it samples, probes and tries again.
+#include <set>
+
 #include "base/log.h"
 #include "worker/daemon/daemon.h"
 #include "worker/daemon/leftovers.h"
@@ -10,6 +12,8 @@ namespace {
 constexpr absl::Duration kStuckRetry = absl::Seconds(10);
 constexpr absl::Duration kSampleInterval = absl::Seconds(1);
 constexpr absl::Duration kProbeInterval = absl::Seconds(5);
+// At a time: the loop has other things to do.
+constexpr size_t kJobsPruned = 64;
 
 }  // namespace
 
@@ -43,6 +47,29 @@ void Daemon::Sample() {
 void Daemon::ProbeNodeLater() {
   exporter_->Set(ProbeNode(state_dir_->path()));
   chores_.PostAfter(kProbeInterval, [this] { ProbeNodeLater(); });
+}
+
+void Daemon::ListLogsLater() {
+  loop_.Post([this, logs = ListLogs(state_dir_->path())]() mutable { PruneLogs(std::move(logs)); });
+  chores_.PostAfter(options_.logs_listed, [this] { ListLogsLater(); });
+}
+
+// On the loop, so that no rank of such a job starts meanwhile.
+void Daemon::PruneLogs(std::vector<JobLogs> logs) {
+  std::set<std::string> live = ranks_->Jobs();
+  const v1::WorkerRecord record = ledger_->Record();  // with starts that wait for the disk
+  for (const v1::RecordedRank& rank : record.ranks()) live.insert(rank.rank().job_uid());
+  for (const v1::RecordedRank& rank : stuck_.ranks()) live.insert(rank.rank().job_uid());
+  std::vector<JobLogs> beyond = LogsBeyond(std::move(logs), live, options_.kept_logs);
+  if (beyond.empty()) return;
+  if (beyond.size() > kJobsPruned) beyond.resize(kJobsPruned);
+  int64_t bytes = 0;
+  for (const JobLogs& job : beyond) bytes += RemoveLogs(state_dir_->path(), job.job_uid);
+  log::Info("removed the oldest logs of ended jobs: there were more than are kept",
+            {{"jobs", beyond.size()},
+             {"bytes", bytes},
+             {"kept_bytes", options_.kept_logs.bytes},
+             {"kept_jobs", options_.kept_logs.jobs}});
 }
 
 void Daemon::StartProbes() {

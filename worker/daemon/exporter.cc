@@ -57,7 +57,7 @@ Exporter::Exporter(const std::string& node)
           AddCounters("mega_log_bytes_total",
                       "Bytes that ranks of this node wrote to stdout and stderr. A steep rise "
                       "is a rank that logs in a loop.")),
-      dropped_reports_(AddCounters("mega_step_reports_dropped_total",
+      dropped_reports_(AddCounters("mega_worker_step_reports_dropped_total",
                                    "Step reports given up because the coordinator was away for too "
                                    "long. Charts have gaps there; training is not affected.")),
       rank_exits_(

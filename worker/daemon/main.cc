@@ -29,7 +29,7 @@ struct Flags {
   std::vector<std::string> labels;
   std::string port_file;
   std::string metrics_port_file;
-  std::string log_level = "info";
+  log::Level log_level = log::Level::kInfo;
   bool insecure = false;
   bool exit_on_stdin_eof = false;
 };
@@ -61,9 +61,13 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--engine", flags.daemon.engine,
                  "Path of mega-engine (default: beside this program)");
   app.add_option("--label", flags.labels, "KEY=VALUE of the node; may be repeated");
-  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+  app.add_option(
+         "--kept-log-bytes", flags.daemon.kept_logs.bytes,
+         "Logs of jobs that have ended are removed, the oldest first, beyond this many bytes "
+         "of logs or 1000 jobs")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50))
       ->capture_default_str();
+  AddLogLevel(app, flags.log_level);
   app.add_flag("--insecure", flags.insecure,
                "Allow addresses beyond loopback although this release has no TLS");
   app.add_flag("--exit-on-stdin-eof", flags.exit_on_stdin_eof,
@@ -110,13 +114,6 @@ absl::Status Complete(Flags& flags) {
     flags.daemon.labels[label.substr(0, equals)] = label.substr(equals + 1);
   }
   return absl::OkStatus();
-}
-
-log::Level LevelOf(const std::string& name) {
-  return name == "debug"  ? log::Level::kDebug
-         : name == "info" ? log::Level::kInfo
-         : name == "warn" ? log::Level::kWarn
-                          : log::Level::kError;
 }
 
 enum class Event { kNone, kSignal, kStdinEnd, kFatal };
@@ -183,7 +180,7 @@ int Main(int argc, char** argv) {
   CLI::App app("mega-worker");
   Declare(app, flags);
   if (const auto code = ParseArguments(app, argc, argv)) return *code;
-  log::Init("worker", LevelOf(flags.log_level));
+  log::Init("worker", flags.log_level);
   LogGrpcAtDebug();
   const absl::Status usage = Complete(flags);
   if (!usage.ok()) {

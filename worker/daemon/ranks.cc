@@ -372,6 +372,12 @@ v1::ExitStatus Ranks::Describe(const Rank& rank) const {
   return exit;
 }
 
+std::set<std::string> Ranks::Jobs() const {
+  std::set<std::string> jobs;
+  for (const auto& [key, rank] : ranks_) jobs.insert(key.job_uid);
+  return jobs;
+}
+
 int64_t Ranks::devices_in_use() const {
   return std::count_if(ranks_.begin(), ranks_.end(), [](const auto& entry) {
     return entry.second.device >= 0 && !entry.second.exit;

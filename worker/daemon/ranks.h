@@ -77,6 +77,7 @@ class Ranks {
 
   bool empty() const { return ranks_.empty(); }
   int64_t devices_in_use() const;
+  std::set<std::string> Jobs() const;  // uids of those with a rank here
   // Of a rank that runs here; null otherwise.
   std::shared_ptr<RankLog> FindLog(const std::string& job_uid, int64_t attempt, int64_t rank) const;
 

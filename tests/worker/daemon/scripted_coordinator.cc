@@ -49,6 +49,15 @@ void ScriptedCoordinator::CutLogs(int after_chunks, int cuts) {
 
 int64_t ScriptedCoordinator::Order(v1::Command command) {
   MutexLock lock(mu_);
+  return OrderNow(std::move(command));
+}
+
+void ScriptedCoordinator::OrderTogether(std::vector<v1::Command> commands) {
+  MutexLock lock(mu_);
+  for (v1::Command& command : commands) OrderNow(std::move(command));
+}
+
+int64_t ScriptedCoordinator::OrderNow(v1::Command command) {
   command.set_seq(next_seq_++);
   unacked_[command.seq()] = command;
   if (session_ != nullptr) {

@@ -35,6 +35,8 @@ class ScriptedCoordinator : public v1::WorkerService::Service {
 
   // Gives the command the next seq and sends it when there is a session.
   int64_t Order(v1::Command command);
+  // One after another, and nothing between them.
+  void OrderTogether(std::vector<v1::Command> commands);
   void SendAgain(const v1::Command& command);
   void StreamLog(const v1::StreamLog& request);  // no seq: not kept
 
@@ -63,6 +65,7 @@ class ScriptedCoordinator : public v1::WorkerService::Service {
                          v1::PushStepsResponse* response) override;
   grpc::Status PushLogs(grpc::ServerContext* context, grpc::ServerReader<v1::LogChunk>* reader,
                         v1::PushLogsResponse* response) override;
+  int64_t OrderNow(v1::Command command) MEGA_REQUIRES(mu_);
   void Lease(SessionStream* stream, int64_t seq, const std::string& cluster) MEGA_REQUIRES(mu_);
 
   Mutex mu_;

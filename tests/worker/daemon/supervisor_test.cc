@@ -236,7 +236,7 @@ TEST(Supervisor, ARankThatOutlivesSigkillIsToldFromItsEndOn) {
 }
 
 TEST(Supervisor, ACgroupReachesADescendantThatLeftTheSession) {
-  const auto cgroups = CgroupParent::Detect(fmt::format("mega-test-{}", getpid()));
+  const auto cgroups = CgroupParent::Detect(fmt::format("test-{}", getpid()), 1);
   if (!cgroups) GTEST_SKIP() << "cgroup v2 is not mounted or not writable here";
   const auto probe = Shell("exec sleep 600");
   const auto group = cgroups->Make("probe");
