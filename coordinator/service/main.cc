@@ -42,7 +42,7 @@ struct ServeFlags {
   std::string outage_grace = "30m";
   std::string job_retention = "720h";
   std::string node_retention = "24h";
-  std::string log_level = "info";
+  log::Level log_level = log::Level::kInfo;
   bool exit_on_stdin_eof = false;
 };
 
@@ -101,11 +101,7 @@ int CannotStart(const absl::Status& status) {
 }
 
 int Serve(ServeFlags flags) {
-  const log::Level level = flags.log_level == "debug"   ? log::Level::kDebug
-                           : flags.log_level == "warn"  ? log::Level::kWarn
-                           : flags.log_level == "error" ? log::Level::kError
-                                                        : log::Level::kInfo;
-  log::Init("coordinator", level);
+  log::Init("coordinator", flags.log_level);
   LogGrpcAtDebug();
   if (absl::Status status = FillDurations(flags, &flags.options.core); !status.ok()) {
     return CannotStart(status);
@@ -196,9 +192,7 @@ void AddServeFlags(CLI::App& app, ServeFlags& flags) {
                "Start although changes that were acknowledged are missing from --state-dir");
   app.add_flag("--insecure", options.insecure,
                "Plain text beyond loopback: only on a trusted network");
-  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+  AddLogLevel(app, flags.log_level);
   app.add_flag("--exit-on-stdin-eof", flags.exit_on_stdin_eof, "Stop when stdin ends");
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "base/version.h"
 #include "fmt/core.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -100,6 +101,13 @@ grpc::Status ResourceNotFound(std::string_view type, std::string_view name,
   info.set_resource_name(Clip(name, 500));
   status.add_details()->PackFrom(info);
   return Finish(status);
+}
+
+grpc::Status NotImplemented(std::string_view method) {
+  return RpcError(
+      absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED",
+      fmt::format("{} is of a later release than this coordinator's, {}", method, kVersion),
+      {{"method", std::string(method)}});
 }
 
 grpc::Status Overloaded(std::string_view message, absl::Duration retry) {

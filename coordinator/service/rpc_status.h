@@ -34,6 +34,9 @@ grpc::Status FieldInvalid(std::string_view reason, std::string_view field,
 grpc::Status ResourceNotFound(std::string_view type, std::string_view name,
                               std::string_view message);
 
+// UNIMPLEMENTED: of a method that is declared and not there yet.
+grpc::Status NotImplemented(std::string_view method);
+
 // RESOURCE_EXHAUSTED with the time to wait.
 grpc::Status Overloaded(std::string_view message, absl::Duration retry);
 

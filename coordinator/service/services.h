@@ -125,6 +125,21 @@ class ClusterServiceImpl final : public v1::ClusterService::CallbackService {
     return gate_.Call(service::DeleteNamespace, context, *request, *response);
   }
 
+  // Of later releases.
+  grpc::ServerUnaryReactor* WhoAmI(Context* context, const v1::WhoAmIRequest* /*request*/,
+                                   v1::WhoAmIResponse* /*response*/) override {
+    return Done(context, NotImplemented("WhoAmI"));
+  }
+  grpc::ServerUnaryReactor* ListAuditRecords(Context* context,
+                                             const v1::ListAuditRecordsRequest* /*request*/,
+                                             v1::ListAuditRecordsResponse* /*response*/) override {
+    return Done(context, NotImplemented("ListAuditRecords"));
+  }
+  grpc::ServerWriteReactor<v1::CaptureJournalResponse>* CaptureJournal(
+      Context* /*context*/, const v1::CaptureJournalRequest* /*request*/) override {
+    return new FailedStream<v1::CaptureJournalResponse>(NotImplemented("CaptureJournal"));
+  }
+
  private:
   const Gate& gate_;
 };

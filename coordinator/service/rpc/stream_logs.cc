@@ -261,6 +261,12 @@ class LogStream final : public PullStream<v1::LogChunk> {
 
 grpc::ServerWriteReactor<v1::LogChunk>* StreamLogs(const Shell& shell,
                                                    const v1::StreamLogsRequest& request) {
+  if (request.has_since()) {
+    return new FailedStream<v1::LogChunk>(
+        FieldInvalid("SINCE_UNSUPPORTED", "since",
+                     "since cannot be carried out: the lines of a log have no times; leave it out, "
+                     "or begin by tail_bytes or offsets"));
+  }
   std::shared_ptr<const v1::Job> job;
   if (grpc::Status status = FindJob(shell.reads, request.name(), &job); !status.ok()) {
     return new FailedStream<v1::LogChunk>(std::move(status));

@@ -199,6 +199,17 @@ TEST_F(LogsTest, UnknownRankAndAttemptAreRefused) {
   EXPECT_EQ(ReadLogs(request).status.error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
+// Case: it was ignored, and the reader took the whole log for what was written since.
+TEST_F(LogsTest, SinceIsRefusedByName) {
+  v1::StreamLogsRequest request;
+  request.mutable_since()->set_seconds(1);
+  const grpc::Status status = ReadLogs(request).status;
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ErrorInfoOf(status).reason(), "SINCE_UNSUPPORTED");
+  EXPECT_EQ(BadRequestOf(status).field_violations(0).field(), "since");
+  EXPECT_THAT(status.error_message(), HasSubstr("tail_bytes"));
+}
+
 TEST_F(LogsTest, JobThatHasNotStartedSaysSo) {
   MustSubmit(Request("waiting", 1));
   v1::StreamLogsRequest request;
