@@ -50,9 +50,8 @@ int Main(int argc, char** argv) {
       "Example: mega-engine generate --model CHECKPOINT --prompt 'To be' -n 100\n"
       "The trainer process of Mega. People use megactl, which runs it."};
   app.require_subcommand(1);
-  std::string log_level = "info";
-  app.add_option("--log-level", log_level, "debug, info, warn or error")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+  log::Level log_level = log::Level::kInfo;
+  AddLogLevel(app, log_level);
 
   TrainerLink::Options train;
   int64_t attempt = 0, epoch = 0, rank = 0;
@@ -80,19 +79,15 @@ int Main(int argc, char** argv) {
 
   if (const auto code = ParseArguments(app, argc, argv)) return *code;
   LogGrpcAtDebug();
-  const log::Level level = log_level == "debug"  ? log::Level::kDebug
-                           : log_level == "info" ? log::Level::kInfo
-                           : log_level == "warn" ? log::Level::kWarn
-                                                 : log::Level::kError;
   if (*train_command) {
-    log::Init("engine/" + std::to_string(rank), level);
+    log::Init("engine/" + std::to_string(rank), log_level);
     train.rank.set_job_uid(job);
     train.rank.set_attempt(attempt);
     train.rank.set_epoch(epoch);
     train.rank.set_rank(rank);
     return Train(train);
   }
-  log::Init("engine", level);
+  log::Init("engine", log_level);
   if (*generate_command) return Generate(generate);
   if (*build_command) return BuildData(data);
   if (output == "json") {

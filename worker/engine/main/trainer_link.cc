@@ -6,11 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "base/log.h"
+#include "base/proc_stat.h"
 #include "base/version.h"
 #include "kernels/device/device.h"
 #include "worker/engine/main/exit_codes.h"
@@ -21,19 +20,6 @@ namespace {
 constexpr size_t kMaxWaitingReports = 10'000;
 constexpr size_t kMaxRejected = 16;
 constexpr auto kDrainTime = std::chrono::seconds(2);
-
-// Field 22 of /proc/self/stat: with the pid it names this process for ever.
-int64_t StartTimeTicks() {
-  std::ifstream file("/proc/self/stat");
-  std::string line;
-  std::getline(file, line);
-  const size_t after_name = line.rfind(')');
-  if (after_name == std::string::npos) return 0;
-  std::istringstream fields(line.substr(after_name + 1));
-  std::string field;
-  for (int i = 3; i <= 22; ++i) fields >> field;
-  return field.empty() ? 0 : std::strtoll(field.c_str(), nullptr, 10);
-}
 
 }  // namespace
 
@@ -115,7 +101,7 @@ bool TrainerLink::AttachOnce(bool readopted) {
   v1::Attached& attached = *hello.mutable_attached();
   *attached.mutable_rank() = options_.rank;
   attached.set_pid(getpid());
-  attached.set_start_time_ticks(StartTimeTicks());
+  attached.set_start_time_ticks(StartTimeTicks(getpid()));
   attached.set_readopted(readopted);
   attached.add_numeric_libraries(kernels::NumericLibraries());
   attached.set_version(kVersion);
@@ -141,11 +127,9 @@ bool TrainerLink::AttachOnce(bool readopted) {
         if (outbox_.empty()) break;  // closing, all said
         message = std::move(outbox_.front());
         outbox_.pop_front();
-        writing_ = true;
       }
       const bool written = stream->Write(message);
       MutexLock lock(mu_);
-      writing_ = false;
       if (!written) {
         outbox_.push_front(std::move(message));
         return;

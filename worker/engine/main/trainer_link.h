@@ -66,7 +66,6 @@ class TrainerLink {
   mutable Mutex mu_;
   CondVar changed_;
   std::deque<v1::EngineMessage> outbox_ MEGA_GUARDED_BY(mu_);
-  bool writing_ MEGA_GUARDED_BY(mu_) = false;
   std::optional<v1::StartTraining> start_ MEGA_GUARDED_BY(mu_);
   std::optional<v1::Connect> connect_ MEGA_GUARDED_BY(mu_);
   std::deque<v1::Manifest> committed_ MEGA_GUARDED_BY(mu_);
