@@ -9,24 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/message_size.h"
-#include "coordinator/core/jobs/cover.h"
+#include "manifest/validate.h"
 
 namespace mega::core {
 namespace {
 
 // Half a message: a StartRanks carries it beside the plan and the spec.
 constexpr size_t kMostManifestBytes = kMostMessageBytes / 2;
-
-bool IsPlainFileName(std::string_view name) {
-  if (name.empty() || name.front() == '/' || name.find('\0') != name.npos) return false;
-  while (true) {
-    const size_t slash = name.find('/');
-    const std::string_view part = name.substr(0, slash);
-    if (part.empty() || part == "." || part == "..") return false;
-    if (slash == name.npos) return true;
-    name.remove_prefix(slash + 1);
-  }
-}
 
 template <typename Shape>
 std::string Text(const Shape& shape) {
@@ -47,11 +36,10 @@ class Assembly {
     std::set<std::string_view> files;
     for (const v1::CheckpointFile& file : part.files()) {
       int64_t total = 0;
-      if (!IsPlainFileName(file.name()) || !files_.insert(file.name()).second || file.bytes() < 0 ||
+      if (!files_.insert(file.name()).second || file.bytes() < 0 ||
           __builtin_add_overflow(manifest_.total_bytes(), file.bytes(), &total)) {
         return InvalidArgument(
-            "file '{}' ({} bytes) of rank {} has an impossible name or size, or "
-            "was written twice",
+            "file '{}' ({} bytes) of rank {} has an impossible size, or was written twice",
             file.name(), file.bytes(), part.rank());
       }
       manifest_.set_total_bytes(total);
@@ -64,23 +52,13 @@ class Assembly {
         return InvalidArgument("a slice of '{}' is said to be in '{}', which rank {} did not write",
                                slice.tensor(), slice.file(), part.rank());
       }
-      slices_[slice.tensor()].push_back(&slice);
       *manifest_.add_slices() = slice;
     }
     return absl::OkStatus();
   }
 
-  absl::StatusOr<v1::Manifest> Finish() && {
-    for (const auto& [name, slices] : slices_) {
-      if (!tensors_.contains(name)) {
-        return InvalidArgument("there are slices of '{}', but no rank says what tensor it is",
-                               name);
-      }
-    }
-    for (const auto& [name, tensor] : tensors_) {
-      MEGA_RETURN_IF_ERROR(CheckCover(tensor, slices_[name]));
-      *manifest_.add_tensors() = tensor;
-    }
+  v1::Manifest Finish() && {
+    for (auto& [name, tensor] : tensors_) *manifest_.add_tensors() = std::move(tensor);
     return std::move(manifest_);
   }
 
@@ -99,7 +77,6 @@ class Assembly {
 
   v1::Manifest manifest_;
   std::map<std::string, v1::TensorInfo> tensors_;
-  std::map<std::string, std::vector<const v1::TensorSlice*>> slices_;
   std::set<std::string_view> files_;
 };
 
@@ -109,7 +86,7 @@ absl::StatusOr<v1::Manifest> AssembleManifest(const std::vector<const v1::Checkp
   if (parts.empty()) return InvalidArgument("a checkpoint without parts");
   Assembly assembly;
   for (const v1::CheckpointPart* part : parts) MEGA_RETURN_IF_ERROR(assembly.Add(*part));
-  MEGA_ASSIGN_OR_RETURN(v1::Manifest manifest, std::move(assembly).Finish());
+  v1::Manifest manifest = std::move(assembly).Finish();
   const v1::CheckpointPart& first = *parts.front();
   if (!first.has_state() || first.state().step() != first.step()) {
     return InvalidArgument(
@@ -123,6 +100,7 @@ absl::StatusOr<v1::Manifest> AssembleManifest(const std::vector<const v1::Checkp
   manifest.set_epoch(first.epoch());
   manifest.set_step(first.step());
   *manifest.mutable_state() = first.state();
+  MEGA_RETURN_IF_ERROR(manifest::Validate(manifest));
   if (const size_t bytes = manifest.ByteSizeLong(); bytes > kMostManifestBytes) {
     return InvalidArgument(
         "its manifest of {} slices and {} tensors has {} bytes, and at most {} fit a message to a "

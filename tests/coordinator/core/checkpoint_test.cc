@@ -313,21 +313,21 @@ TEST(Manifest, TrustsNoNumberAndNoName) {
   AddSlice(negative, INT64_MIN, 0, 4, 6);
   EXPECT_THAT(Error(negative), HasSubstr("not inside"));
 
-  for (const char* name : {"../f", "/f", "a/../f", "", "a//b", "."}) {
+  for (const char* name : {"../f", "/f", "a/f", "", "."}) {
     v1::CheckpointPart escape = Whole();
     escape.mutable_files(0)->set_name(name);
-    EXPECT_THAT(Error(escape), HasSubstr("impossible name")) << name;
+    EXPECT_THAT(Error(escape), HasSubstr("not a plain name")) << name;
   }
   v1::CheckpointPart bytes = Whole();
   bytes.mutable_files(0)->set_bytes(INT64_MAX);
   *bytes.add_files() = bytes.files(0);
   bytes.mutable_files(1)->set_name("g");
-  EXPECT_THAT(Error(bytes), HasSubstr("impossible name or size"));
+  EXPECT_THAT(Error(bytes), HasSubstr("impossible size"));
 
   v1::CheckpointPart unknown = Whole();
   AddSlice(unknown, 0, 0, 4, 6);
   unknown.mutable_slices(0)->set_tensor("other");
-  EXPECT_THAT(Error(unknown), HasSubstr("no rank says"));
+  EXPECT_THAT(Error(unknown), HasSubstr("does not list"));
 
   v1::CheckpointPart elsewhere = Whole();
   AddSlice(elsewhere, 0, 0, 4, 6);

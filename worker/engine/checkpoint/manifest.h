@@ -1,6 +1,5 @@
 // manifest.json: what a complete checkpoint consists of. Comes from outside as any file does:
-// parsing bounds its memory, and a manifest that passes Validate can be loaded without further
-// checks of names and ranges.
+// parsing bounds its memory, and what it answers has passed manifest::Validate.
 #pragma once
 
 #include <string>
@@ -12,10 +11,6 @@ namespace mega::checkpoint {
 
 inline constexpr char kManifestName[] = "manifest.json";
 inline constexpr int64_t kMaxManifestBytes = 256ll << 20;
-
-// INVALID_ARGUMENT names the tensor, slice or file and both values: version, shapes without
-// overflow, slices inside their tensors and covering each exactly once, files that are plain names.
-absl::Status ValidateManifest(const v1::Manifest& manifest);
 
 // proto3 JSON ⇄ Manifest; Parse validates.
 absl::StatusOr<v1::Manifest> ParseManifest(std::string_view json);

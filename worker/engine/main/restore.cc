@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/log.h"
 #include "coordinator/planner/spec/spec.h"
+#include "manifest/validate.h"
 #include "worker/engine/checkpoint/hf_folder.h"
 #include "worker/engine/checkpoint/loader.h"
 #include "worker/engine/checkpoint/manifest.h"
@@ -114,7 +115,7 @@ absl::StatusOr<v1::TrainerState> ContinueCommitted(const v1::StartTraining& star
                                                    models::Decoder& model,
                                                    optimizer::AdamW& optimizer) {
   const v1::Manifest& manifest = start.load();
-  MEGA_RETURN_IF_ERROR(checkpoint::ValidateManifest(manifest));
+  MEGA_RETURN_IF_ERROR(manifest::Validate(manifest));
   MEGA_RETURN_IF_ERROR(CheckInSight(manifest));
   MEGA_ASSIGN_OR_RETURN(v1::TrainerState state,
                         Continue(manifest, manifest.directory(), start.spec(), model, optimizer));

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "manifest/validate.h"
 #include "tests/worker/engine/checkpoint/saved.h"
 #include "worker/engine/checkpoint/safetensors.h"
 
@@ -43,7 +44,7 @@ TEST(Checkpoint, AnyNumberOfRanksSavesAndAnyNumberLoads) {
     TempDir folder;
     const auto manifest = SaveAs(savers, state, 5, folder.path(), pool);
     ASSERT_TRUE(manifest.ok()) << manifest.status();
-    ASSERT_EQ(ValidateManifest(*manifest), absl::OkStatus());
+    ASSERT_EQ(manifest::Validate(*manifest), absl::OkStatus());
     for (const int64_t loaders : {1, 2, 5}) {
       const State loaded = Blank(pool);
       for (int64_t rank = 0; rank < loaders; ++rank)

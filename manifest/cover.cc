@@ -4,7 +4,7 @@
 // held. It equals the whole tensor's if every count is one; if not, the two differ for all but
 // dimensions / 2^61 of the weights (Schwartz 1980, Zippel 1979). The weights are a fixed hash, so
 // that the same parts are judged the same everywhere.
-#include "coordinator/core/jobs/cover.h"
+#include "manifest/cover.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -13,23 +13,27 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/hash.h"
 
-namespace mega::core {
+namespace mega::manifest {
 namespace {
 
-constexpr int kDimensions = 16;
+constexpr int kMostDimensions = 6;
+constexpr int64_t kMostElements = int64_t{1} << 50;
 constexpr uint64_t kPrime = (uint64_t{1} << 61) - 1;
 // Spent on naming two slices that overlap, once it is known that some do.
 constexpr int64_t kMostComparisons = 1'000'000;
 
 using Slices = std::vector<const v1::TensorSlice*>;
 
-// Elements of a shape; nullopt when an extent is negative or the product does not fit.
+// Elements of a shape; nullopt when an extent is negative or the product is too large.
 template <typename Shape>
 std::optional<int64_t> Count(const Shape& shape) {
   int64_t count = 1;
   for (const int64_t extent : shape) {
-    if (extent < 0 || __builtin_mul_overflow(count, extent, &count)) return std::nullopt;
+    if (extent < 0 || __builtin_mul_overflow(count, extent, &count) || count > kMostElements) {
+      return std::nullopt;
+    }
   }
   return count;
 }
@@ -59,13 +63,9 @@ uint64_t Product(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b % kPrime);
 }
 
-// splitmix64 (Steele, Lea and Flood 2014) of a place.
 uint64_t Weight(int dimension, int64_t at) {
-  uint64_t z =
-      static_cast<uint64_t>(at) + 0x9e3779b97f4a7c15u * static_cast<uint64_t>(dimension + 1);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (z ^ (z >> 31)) % kPrime;
+  const uint64_t stream = 0x9e3779b97f4a7c15u * static_cast<uint64_t>(dimension + 1);
+  return Finalise(static_cast<uint64_t>(at) + stream) % kPrime;
 }
 
 // Weights of one dimension's extents.
@@ -135,8 +135,11 @@ absl::Status Overlapping(const v1::TensorInfo& tensor, const Slices& slices) {
 
 absl::Status CheckCover(const v1::TensorInfo& tensor, const Slices& slices) {
   const std::optional<int64_t> size = Count(tensor.global_shape());
-  if (!size || tensor.global_shape_size() > kDimensions) {
-    return InvalidArgument("tensor '{}' has an impossible shape", tensor.name());
+  if (!size || tensor.global_shape_size() > kMostDimensions) {
+    return InvalidArgument(
+        "tensor '{}' of {} dimensions has an impossible shape, {}; at most {} dimensions and 2^50 "
+        "elements are possible",
+        tensor.name(), tensor.global_shape_size(), Text(tensor.global_shape()), kMostDimensions);
   }
   int64_t covered = 0;
   for (const v1::TensorSlice* slice : slices) {
@@ -153,4 +156,4 @@ absl::Status CheckCover(const v1::TensorInfo& tensor, const Slices& slices) {
   return HoldEachCellOnce(tensor, slices) ? absl::OkStatus() : Overlapping(tensor, slices);
 }
 
-}  // namespace mega::core
+}  // namespace mega::manifest

@@ -1,0 +1,75 @@
+#include "manifest/validate.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "manifest/cover.h"
+
+namespace mega::manifest {
+namespace {
+
+bool IsPlainName(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.size() <= 255 &&
+         name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+}
+
+}  // namespace
+
+absl::Status Validate(const v1::Manifest& manifest) {
+  if (manifest.version() != 1) {
+    return InvalidArgument("manifest version is {}; this release reads version 1",
+                           manifest.version());
+  }
+  if (manifest.step() < 0 || manifest.state().step() != manifest.step()) {
+    return InvalidArgument("manifest is of step {} but its trainer state of step {}",
+                           manifest.step(), manifest.state().step());
+  }
+  // A trainer counts on from these.
+  constexpr int64_t kMostCounted = int64_t{1} << 60;
+  for (const auto& [name, count] :
+       {std::pair{"consumed_samples", manifest.state().consumed_samples()},
+        std::pair{"consumed_tokens", manifest.state().consumed_tokens()}}) {
+    if (count < 0 || count > kMostCounted) {
+      return InvalidArgument("{} of the trainer state is {}; it is from 0 to 2^60", name, count);
+    }
+  }
+  std::set<std::string> files;
+  for (const v1::CheckpointFile& file : manifest.files()) {
+    if (!IsPlainName(file.name())) {
+      return InvalidArgument("file name '{}' is not a plain name", file.name());
+    }
+    if (file.bytes() < 0) {
+      return InvalidArgument("file {} is said to have {} bytes", file.name(), file.bytes());
+    }
+    if (!files.insert(file.name()).second) {
+      return InvalidArgument("file {} is listed twice", file.name());
+    }
+  }
+  std::map<std::string, std::vector<const v1::TensorSlice*>> slices;
+  for (const v1::TensorInfo& tensor : manifest.tensors()) {
+    if (!slices.try_emplace(tensor.name()).second) {
+      return InvalidArgument("tensor {} is listed twice", tensor.name());
+    }
+  }
+  for (const v1::TensorSlice& slice : manifest.slices()) {
+    const auto tensor = slices.find(slice.tensor());
+    if (tensor == slices.end()) {
+      return InvalidArgument("a slice belongs to tensor {}, which the manifest does not list",
+                             slice.tensor());
+    }
+    if (!files.contains(slice.file())) {
+      return InvalidArgument("a slice of {} lies in {}, which the manifest does not list",
+                             slice.tensor(), slice.file());
+    }
+    tensor->second.push_back(&slice);
+  }
+  for (const v1::TensorInfo& tensor : manifest.tensors()) {
+    MEGA_RETURN_IF_ERROR(CheckCover(tensor, slices[tensor.name()]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mega::manifest
