@@ -52,6 +52,8 @@ int Main(int argc, char** argv) {
   AddEvents(app, shell);
   AddSteps(app, shell);
   AddCancel(app, shell);
+  AddPause(app, shell);
+  AddResume(app, shell);
   AddRestart(app, shell);
   AddScale(app, shell);
   AddQueue(app, shell);

@@ -143,6 +143,18 @@ absl::StatusOr<v1::Job> Client::CancelJob(const std::string& handle) {
   return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::CancelJob, request);
 }
 
+absl::StatusOr<v1::Job> Client::PauseJob(const std::string& handle) {
+  v1::PauseJobRequest request;
+  request.set_name(FullHandle(handle));
+  return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::PauseJob, request);
+}
+
+absl::StatusOr<v1::Job> Client::ResumeJob(const std::string& handle) {
+  v1::ResumeJobRequest request;
+  request.set_name(FullHandle(handle));
+  return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::ResumeJob, request);
+}
+
 absl::StatusOr<v1::Job> Client::RestartJob(const std::string& handle) {
   v1::RestartJobRequest request;
   request.set_name(FullHandle(handle));

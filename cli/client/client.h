@@ -52,6 +52,8 @@ class Client {
   // All pages. `parent` as in ListJobsRequest.
   absl::StatusOr<v1::ListJobsResponse> ListJobs(const std::string& parent);
   absl::StatusOr<v1::Job> CancelJob(const std::string& handle);
+  absl::StatusOr<v1::Job> PauseJob(const std::string& handle);
+  absl::StatusOr<v1::Job> ResumeJob(const std::string& handle);
   absl::StatusOr<v1::Job> RestartJob(const std::string& handle);
   // now: does not wait for the next checkpoint.
   absl::StatusOr<v1::Job> ScaleJob(const std::string& handle, int64_t nodes, bool now);

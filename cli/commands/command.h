@@ -35,6 +35,8 @@ void AddLogs(CLI::App& app, Shell& shell);
 void AddEvents(CLI::App& app, Shell& shell);
 void AddSteps(CLI::App& app, Shell& shell);
 void AddCancel(CLI::App& app, Shell& shell);
+void AddPause(CLI::App& app, Shell& shell);
+void AddResume(CLI::App& app, Shell& shell);
 void AddRestart(CLI::App& app, Shell& shell);
 void AddScale(CLI::App& app, Shell& shell);
 void AddQueue(CLI::App& app, Shell& shell);

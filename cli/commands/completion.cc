@@ -25,7 +25,7 @@ _megactl() {
   case $command in
     '') COMPREPLY=($(compgen -W '@COMMANDS@' -- "$word")) ;;
     run|submit|plan) COMPREPLY=($(compgen -f -- "$word")) ;;
-    get|describe|logs|events|steps|cancel|restart|scale|wait|list)
+    get|describe|logs|events|steps|cancel|pause|resume|restart|scale|wait|list)
       COMPREPLY=($(compgen -W "$(megactl get -o name 2>/dev/null)" -- "$word")) ;;
     checkpoints)
       if [[ $previous == checkpoints ]]; then COMPREPLY=($(compgen -W 'list' -- "$word"))
@@ -54,7 +54,7 @@ _megactl() {
     --color) compadd auto always never; return ;;
   esac
   case ${words[2]} in
-    get|describe|logs|events|steps|cancel|restart|scale|wait|checkpoints)
+    get|describe|logs|events|steps|cancel|pause|resume|restart|scale|wait|checkpoints)
       [[ ${words[2]} == checkpoints && $CURRENT -eq 3 ]] && { compadd list; return }
       jobs=(${(f)"$(megactl get -o name 2>/dev/null)"})
       compadd -a jobs ;;
@@ -73,7 +73,7 @@ _megactl "$@"
 constexpr char kFish[] =
     R"script(# megactl completion fish > ~/.config/fish/completions/megactl.fish
 complete -c megactl -f -n '__fish_use_subcommand' -a '@COMMANDS@'
-complete -c megactl -f -n '__fish_seen_subcommand_from get describe logs events steps cancel restart scale wait list' -a '(megactl get -o name 2>/dev/null)'
+complete -c megactl -f -n '__fish_seen_subcommand_from get describe logs events steps cancel pause resume restart scale wait list' -a '(megactl get -o name 2>/dev/null)'
 complete -c megactl -f -n '__fish_seen_subcommand_from checkpoints' -a list
 complete -c megactl -f -n '__fish_seen_subcommand_from cordon uncordon drain' -a '(megactl nodes -o name 2>/dev/null)'
 complete -c megactl -f -n '__fish_seen_subcommand_from namespaces' -a 'list set delete'

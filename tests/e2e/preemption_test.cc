@@ -1,4 +1,5 @@
 // A job of higher priority takes the devices of a lower one, which saves first and goes on later.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -41,6 +42,36 @@ TEST(Preemption, TheLowerJobSavesGivesWayAndGoesOnWhereItWas) {
   EXPECT_GE(from, made - 40);
   EXPECT_EQ(cluster.Ctl({"cancel", low}).code, 0);
   EXPECT_TRUE(cluster.WaitForPhase(low, "JOB_PHASE_CANCELLED", Seconds(30)));
+}
+
+TEST(Pause, TheDevicesAreFreeUntilItGoesOnWhereItWas) {
+  Cluster cluster;
+  cluster.StartWorker("a", 2);
+  const std::string job =
+      cluster.Submit(TinyJob(cluster.path(), "long", 2, 100'000) + "  checkpoint: {directory: " +
+                     (cluster.path() / "checkpoints").string() + "}\n");
+  ASSERT_TRUE(cluster.WaitForStep(job, 20, Seconds(60)));
+
+  EXPECT_THAT(cluster.Ctl({"pause", job}).out, ::testing::HasSubstr("gives its devices back"));
+  ASSERT_TRUE(cluster.WaitForPhase(job, "JOB_PHASE_PAUSED", Seconds(60)))
+      << cluster.Job(job).dump(1);
+  EXPECT_THAT(cluster.Ctl({"pause", job}).out, ::testing::HasSubstr("is paused"));
+  const std::string other = cluster.Submit(TinyJob(cluster.path(), "other", 2, 5));
+  ASSERT_TRUE(cluster.WaitForPhase(other, "JOB_PHASE_SUCCEEDED", Seconds(60)));
+  EXPECT_EQ(cluster.Job(job)["phase"], "JOB_PHASE_PAUSED");
+
+  EXPECT_EQ(cluster.Ctl({"resume", job}).code, 0);
+  ASSERT_TRUE(cluster.WaitForPhase(job, "JOB_PHASE_RUNNING", Seconds(60)));
+  const json attempts = cluster.Job(job)["attempts"];
+  ASSERT_EQ(attempts.size(), 2) << attempts.dump(1);
+  const int64_t made = Int(attempts[0]["last_step"]);
+  const int64_t from = Int(attempts[1]["start_step"]);
+  std::printf("paused after %lld steps, went on from %lld\n", static_cast<long long>(made),
+              static_cast<long long>(from));
+  EXPECT_GE(from, 20) << "it was saved when it was paused, and at no other time";
+  EXPECT_LE(from, made);
+  EXPECT_EQ(cluster.Ctl({"cancel", job}).code, 0);
+  EXPECT_TRUE(cluster.WaitForPhase(job, "JOB_PHASE_CANCELLED", Seconds(30)));
 }
 
 }  // namespace

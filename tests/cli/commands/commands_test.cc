@@ -151,9 +151,9 @@ TEST_F(CommandsTest, ANamespaceIsADnsLabelWhereverItIsGiven) {
 }
 
 TEST_F(CommandsTest, EveryCommandsHelpStartsWithAnExample) {
-  for (const char* command :
-       {"run", "submit", "get", "describe", "nodes", "logs", "events", "steps", "cancel", "restart",
-        "scale", "wait", "plan", "checkpoints", "version", "completion", "schema"}) {
+  for (const char* command : {"run", "submit", "get", "describe", "nodes", "logs", "events",
+                              "steps", "cancel", "pause", "resume", "restart", "scale", "wait",
+                              "plan", "checkpoints", "version", "completion", "schema"}) {
     const Result result = RunAlone({command, "--help"});
     EXPECT_EQ(result.code, 0) << command;
     EXPECT_TRUE(result.out.starts_with(fmt::format("Example: "))) << result.out;
