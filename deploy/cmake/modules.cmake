@@ -85,7 +85,7 @@ function(mega_test name)
   # Assertions are most of what is compiled here and none of what takes time when it runs.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   mega_link(${name} ${ARG_DEPS})
-  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} mega_base GTest::gmock GTest::gtest_main)  # base: of the precompiled headers
   if(NOT ARG_PRECOMPILED)
     set(ARG_PRECOMPILED wire)
   endif()

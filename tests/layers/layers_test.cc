@@ -33,7 +33,7 @@ Graph BuildGraph() { return Graph::Parse(ReadFile(MEGA_LAYERS_FILE)); }
 // Sources of the product, relative to the tree.
 std::vector<std::string> Sources() {
   std::vector<std::string> sources;
-  for (const char* top : {"base", "kernels", "coordinator", "worker", "cli"})
+  for (const char* top : {"base", "manifest", "kernels", "coordinator", "worker", "cli"})
     for (const auto& entry : fs::recursive_directory_iterator(kSource / top)) {
       const std::string extension = entry.path().extension();
       if (extension == ".h" || extension == ".cc" || extension == ".cu")
