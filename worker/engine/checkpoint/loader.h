@@ -16,11 +16,11 @@ namespace mega::checkpoint {
 absl::Status CheckLoad(const v1::Manifest& manifest, const std::string& folder,
                        std::span<const NamedSlice> into);
 
-// `manifest` has passed manifest::Validate; its files lie in `folder`. Only the files and ranges that
-// overlap are read; the checksum of every stored slice that is touched is verified. NOT_FOUND lists
-// the tensors the checkpoint lacks, INVALID_ARGUMENT those of another shape or type (nothing is
-// read then), DATA_LOSS is for files that are not what the manifest says. On error the contents of
-// `into` are undefined.
+// `manifest` has passed manifest::Validate; its files lie in `folder`. Only the files and ranges
+// that overlap are read; the checksum of every stored slice that is touched is verified. NOT_FOUND
+// lists the tensors the checkpoint lacks, INVALID_ARGUMENT those of another shape or type (nothing
+// is read then), DATA_LOSS is for files that are not what the manifest says. On error the contents
+// of `into` are undefined.
 absl::Status Load(const v1::Manifest& manifest, const std::string& folder,
                   std::span<const NamedSlice> into);
 
