@@ -2,7 +2,7 @@
 #   All .cc of the calling folder but *main.cc, and of FOLDERS inside it. DEPS are mega modules: the link line and, word for word, the
 #   include directions that tests/layers allows. LINK are third-party targets.
 # mega_binary(NAME DEPS ...)          main.cc (or NAME_main.cc) of the folder, into DIR/bin
-# mega_test(NAME DEPS ... LABELS ...) all *_test.cc of the folder as one test binary, one ctest entry
+# mega_test(NAME DEPS ... LABELS ... [PRECOMPILED rpc])   all *_test.cc of the folder as one test binary, one ctest entry
 # mega_benchmark(NAME DEPS ...)       all *_benchmark.cc of the folder as one binary
 # mega_fuzz(NAME DEPS ...)            NAME_fuzz.cc as a libFuzzer target
 set_property(GLOBAL PROPERTY MEGA_LAYERS "")
