@@ -2,7 +2,6 @@
 #include <memory>
 
 #include "cli/commands/command.h"
-#include "cli/view/json.h"
 #include "cli/view/words.h"
 
 namespace mega::cli {
@@ -17,21 +16,12 @@ int Cancel(const Shell& shell, const Options& options) {
   ExitOnInterrupt();
   absl::StatusOr<Client> client = shell.Connect();
   if (!client.ok()) return Fail(client.status());
-  const absl::StatusOr<v1::Job> job = client->CancelJob(options.handle);
-  if (!job.ok()) return Fail(job.status());
-  if (options.output == Output::kJson) {
-    PrintStdout(ToJson(*job));
-  } else if (options.output == Output::kYaml) {
-    PrintStdout(ToYaml(*job));
-  } else if (IsFinal(job->phase())) {
-    PrintStdout(
-        fmt::format("job {} is {}\n", Printable(job->metadata().name()), PhaseName(job->phase())));
-  } else {
-    PrintStdout(
-        fmt::format("job {} is being cancelled; megactl wait {} returns when it has ended\n",
-                    Printable(job->metadata().name()), job->uid()));
-  }
-  return kExitOk;
+  return AnswerJob(client->CancelJob(options.handle), options.output, [](const v1::Job& job) {
+    const std::string name = Printable(job.metadata().name());
+    if (IsFinal(job.phase())) return fmt::format("job {} is {}\n", name, PhaseName(job.phase()));
+    return fmt::format("job {} is being cancelled; megactl wait {} returns when it has ended\n",
+                       name, job.uid());
+  });
 }
 
 }  // namespace

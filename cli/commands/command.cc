@@ -1,4 +1,5 @@
 #include "cli/commands/command.h"
+#include "cli/view/json.h"
 
 #include <unistd.h>
 
@@ -88,6 +89,19 @@ void AddLineOutput(CLI::App& command, Output& output) {
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "megactl: %s\n", std::string(status.message()).c_str());
   return ExitCodeOf(status);
+}
+
+int AnswerJob(const absl::StatusOr<v1::Job>& job, Output output,
+              const std::function<std::string(const v1::Job&)>& text) {
+  if (!job.ok()) return Fail(job.status());
+  if (output == Output::kJson) {
+    PrintStdout(ToJson(*job));
+  } else if (output == Output::kYaml) {
+    PrintStdout(ToYaml(*job));
+  } else {
+    PrintStdout(text(*job));
+  }
+  return kExitOk;
 }
 
 int FailProblems(const std::vector<Problem>& problems, const std::string& consequence) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
 
 #include "base/status.h"
@@ -82,6 +83,11 @@ LoadedJob LoadJob(const std::string& path, const std::vector<std::string>& overr
 // The coordinator's refusal of a job, with the lines of the job file it speaks about.
 int FailRefused(const absl::Status& status, const LoadedJob& loaded,
                 const std::string& consequence);
+
+// The answer to a request about one job, as -o wants it: `text` says it to people. Returns the exit
+// code.
+int AnswerJob(const absl::StatusOr<v1::Job>& job, Output output,
+              const std::function<std::string(const v1::Job&)>& text);
 
 // How `wait` reports a phase.
 int ExitCodeOf(v1::JobPhase phase);

@@ -2,7 +2,6 @@
 #include <memory>
 
 #include "cli/commands/command.h"
-#include "cli/view/json.h"
 #include "cli/view/words.h"
 
 namespace mega::cli {
@@ -35,16 +34,7 @@ int Ask(const Shell& shell, const Options& options, Call call,
   ExitOnInterrupt();
   absl::StatusOr<Client> client = shell.Connect();
   if (!client.ok()) return Fail(client.status());
-  const absl::StatusOr<v1::Job> job = ((*client).*call)(options.handle);
-  if (!job.ok()) return Fail(job.status());
-  if (options.output == Output::kJson) {
-    PrintStdout(ToJson(*job));
-  } else if (options.output == Output::kYaml) {
-    PrintStdout(ToYaml(*job));
-  } else {
-    PrintStdout(text(*job));
-  }
-  return kExitOk;
+  return AnswerJob(((*client).*call)(options.handle), options.output, text);
 }
 
 void Add(CLI::App& app, Shell& shell, const char* name, const char* what, const char* example,

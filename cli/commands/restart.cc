@@ -2,7 +2,6 @@
 #include <memory>
 
 #include "cli/commands/command.h"
-#include "cli/view/json.h"
 #include "cli/view/words.h"
 
 namespace mega::cli {
@@ -17,20 +16,13 @@ int Restart(const Shell& shell, const Options& options) {
   ExitOnInterrupt();
   absl::StatusOr<Client> client = shell.Connect();
   if (!client.ok()) return Fail(client.status());
-  const absl::StatusOr<v1::Job> job = client->RestartJob(options.handle);
-  if (!job.ok()) return Fail(job.status());
-  if (options.output == Output::kJson) {
-    PrintStdout(ToJson(*job));
-  } else if (options.output == Output::kYaml) {
-    PrintStdout(ToYaml(*job));
-  } else {
-    const int64_t step = job->checkpoints().empty() ? 0 : job->checkpoints().rbegin()->step();
-    PrintStdout(fmt::format("job {} starts again {}; megactl events -f {} follows it\n",
-                            Printable(job->metadata().name()),
-                            step == 0 ? "from its beginning" : fmt::format("from step {}", step),
-                            job->uid()));
-  }
-  return kExitOk;
+  return AnswerJob(client->RestartJob(options.handle), options.output, [](const v1::Job& job) {
+    const int64_t step = job.checkpoints().empty() ? 0 : job.checkpoints().rbegin()->step();
+    return fmt::format("job {} starts again {}; megactl events -f {} follows it\n",
+                       Printable(job.metadata().name()),
+                       step == 0 ? "from its beginning" : fmt::format("from step {}", step),
+                       job.uid());
+  });
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include "base/command_line/command_line.h"
 #include "cli/commands/command.h"
-#include "cli/view/json.h"
 #include "cli/view/words.h"
 
 namespace mega::cli {
@@ -20,19 +19,14 @@ int Scale(const Shell& shell, const Options& options) {
   ExitOnInterrupt();
   absl::StatusOr<Client> client = shell.Connect();
   if (!client.ok()) return Fail(client.status());
-  const absl::StatusOr<v1::Job> job = client->ScaleJob(options.handle, options.nodes, options.now);
-  if (!job.ok()) return Fail(job.status());
-  if (options.output == Output::kJson) {
-    PrintStdout(ToJson(*job));
-  } else if (options.output == Output::kYaml) {
-    PrintStdout(ToYaml(*job));
-  } else {
-    PrintStdout(fmt::format("job {} goes to {} {} {}, as soon as they are there\n",
-                            Printable(job->metadata().name()), options.nodes,
-                            options.nodes == 1 ? "node" : "nodes",
-                            options.now ? "once it has saved" : "at its next checkpoint"));
-  }
-  return kExitOk;
+  return AnswerJob(client->ScaleJob(options.handle, options.nodes, options.now), options.output,
+                   [&](const v1::Job& job) {
+                     return fmt::format(
+                         "job {} goes to {} {} {}, as soon as they are there\n",
+                         Printable(job.metadata().name()), options.nodes,
+                         options.nodes == 1 ? "node" : "nodes",
+                         options.now ? "once it has saved" : "at its next checkpoint");
+                   });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdio>
 #include <sstream>
 
 namespace mega::e2e {
@@ -170,6 +171,23 @@ std::string TinyJob(const fs::path& folder, const std::string& name, int64_t dp,
           "  parallelism: {data_parallel_size: "
        << dp << "}\n";
   return yaml.str();
+}
+
+int64_t Int(const json& value) {
+  return value.is_string() ? std::stoll(value.get<std::string>()) : value.get<int64_t>();
+}
+
+std::map<std::string, std::string> FinalState(const fs::path& checkpoints, int64_t step) {
+  std::map<std::string, std::string> state;
+  char folder[32];
+  std::snprintf(folder, sizeof(folder), "step-%08lld", static_cast<long long>(step));
+  for (const auto& entry : fs::recursive_directory_iterator(checkpoints)) {
+    if (entry.path().parent_path().filename() != folder) continue;
+    if (entry.path().extension() != ".safetensors") continue;
+    const std::string name = entry.path().filename();
+    state[name.substr(name.find("-r"))] = ReadFile(entry.path());
+  }
+  return state;
 }
 
 }  // namespace mega::e2e

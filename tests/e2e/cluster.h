@@ -58,4 +58,12 @@ class Cluster {
 std::string TinyJob(const std::filesystem::path& folder, const std::string& name, int64_t dp,
                     int64_t steps);
 
+// An int64 of a message's JSON, where it is a string.
+int64_t Int(const nlohmann::json& value);
+
+// Every checkpoint slice of that step, by rank: weights and optimizer, bit for bit, whatever the
+// attempt that saved it.
+std::map<std::string, std::string> FinalState(const std::filesystem::path& checkpoints,
+                                              int64_t step);
+
 }  // namespace mega::e2e

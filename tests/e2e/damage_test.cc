@@ -13,10 +13,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-int64_t Int(const json& value) {
-  return value.is_string() ? std::stoll(value.get<std::string>()) : value.get<int64_t>();
-}
-
 // Folders of checkpoints by step.
 std::map<int64_t, fs::path> Saved(const fs::path& checkpoints) {
   std::map<int64_t, fs::path> folders;

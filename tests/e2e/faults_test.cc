@@ -23,10 +23,6 @@ using nlohmann::json;
 
 constexpr int kInvalidSpec = 8;
 
-int64_t Int(const json& value) {
-  return value.is_string() ? std::stoll(value.get<std::string>()) : value.get<int64_t>();
-}
-
 std::string Replaced(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;

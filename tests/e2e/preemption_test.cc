@@ -11,10 +11,6 @@ namespace {
 
 using nlohmann::json;
 
-int64_t Int(const json& value) {
-  return value.is_string() ? std::stoll(value.get<std::string>()) : value.get<int64_t>();
-}
-
 TEST(Preemption, TheLowerJobSavesGivesWayAndGoesOnWhereItWas) {
   Cluster cluster;
   cluster.StartWorker("a", 2);

@@ -19,24 +19,6 @@ using nlohmann::json;
 // What is promised holds on a machine that does nothing else; tests share theirs.
 constexpr double kSlack = 2;
 
-int64_t Int(const json& value) {
-  return value.is_string() ? std::stoll(value.get<std::string>()) : value.get<int64_t>();
-}
-
-// Every checkpoint slice of the newest step, by file content: weights and optimizer, bit for bit.
-std::map<std::string, std::string> FinalState(const fs::path& checkpoints, int64_t step) {
-  std::map<std::string, std::string> state;
-  char folder[32];
-  std::snprintf(folder, sizeof(folder), "step-%08lld", static_cast<long long>(step));
-  for (const auto& entry : fs::recursive_directory_iterator(checkpoints)) {
-    if (entry.path().parent_path().filename() != folder) continue;
-    if (entry.path().extension() != ".safetensors") continue;
-    const std::string name = entry.path().filename();
-    state[name.substr(name.find("-r"))] = ReadFile(entry.path());  // whatever the attempt
-  }
-  return state;
-}
-
 // google.protobuf.Timestamp as JSON: "2026-01-02T03:04:05.678Z" → seconds.
 double TimeOf(const json& text) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0;

@@ -16,7 +16,6 @@ namespace {
 
 constexpr absl::Duration kEngineAnswers = absl::Seconds(10);
 constexpr absl::Duration kLeftoversDie = absl::Seconds(5);
-constexpr absl::Duration kStuckRetry = absl::Seconds(10);
 
 }  // namespace
 
@@ -60,7 +59,7 @@ absl::Status Daemon::TakeOverState(const EngineVersion& engine) {
   if (!KillLeftovers(record, boot_id, state_dir_->path(), kLeftoversDie)) {
     *stuck_.mutable_ranks() = record.ranks();
     stuck_.set_boot_id(boot_id);
-    loop_.PostAfter(kStuckRetry, [this] { RetryLeftovers(); });
+    RetryLeftoversLater();
   }
 
   node_.set_name(options_.node);

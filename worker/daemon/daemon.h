@@ -93,6 +93,7 @@ class Daemon {
   // On the loop.
   void HandleCommand(v1::Command command, int64_t generation, int64_t hello);
   bool Passes(const v1::Command& command, int64_t hello);
+  void Ack(const v1::Command& command);
   void FlushCommands();
   void WithdrawStarts(const v1::StopRanks& order);
   void CarryOut(const v1::Command& command);
@@ -100,6 +101,7 @@ class Daemon {
   absl::Status Persist();
   void Sample();
   void RetryLeftovers();
+  void RetryLeftoversLater();
   void CheckDrained();
   void ProbeNodeLater();  // on the chores
   void StartProbes();

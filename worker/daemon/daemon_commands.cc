@@ -26,9 +26,7 @@ void Daemon::HandleCommand(v1::Command command, int64_t generation, int64_t hell
     commands_.push_back(std::move(command));
     FlushCommands();
   } else if (command.seq() <= ledger_->durable_seq()) {
-    v1::WorkerMessage ack;
-    ack.mutable_command_ack()->set_seq(command.seq());
-    session_->Send(std::move(ack));
+    Ack(command);
   }
 }
 
@@ -51,6 +49,12 @@ bool Daemon::Passes(const v1::Command& command, int64_t hello) {
   if (passed_.empty()) return false;
   passed_.push_back({});  // nothing ends it but the next hello
   return true;
+}
+
+void Daemon::Ack(const v1::Command& command) {
+  v1::WorkerMessage ack;
+  ack.mutable_command_ack()->set_seq(command.seq());
+  session_->Send(std::move(ack));
 }
 
 // Starts that wait for the disk; what is left of them is to be acked.
@@ -81,9 +85,7 @@ void Daemon::FlushCommands() {
   durable.swap(commands_);
   for (const v1::Command& command : durable) {
     ledger_->SetDurable(command.seq());
-    v1::WorkerMessage ack;
-    ack.mutable_command_ack()->set_seq(command.seq());
-    session_->Send(std::move(ack));
+    Ack(command);
     CarryOut(command);
   }
 }

@@ -28,7 +28,11 @@ void Daemon::RetryLeftovers() {
   }
   if (!stuck_.exited().empty()) (void)Persist();
   stuck_.clear_exited();
-  if (!all_gone) loop_.PostAfter(kStuckRetry, [this] { RetryLeftovers(); });
+  if (!all_gone) RetryLeftoversLater();
+}
+
+void Daemon::RetryLeftoversLater() {
+  loop_.PostAfter(kStuckRetry, [this] { RetryLeftovers(); });
 }
 
 void Daemon::Sample() {

@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -19,25 +20,28 @@ void ReadCpu(NodeSample& sample) {
   sample.cpu_idle_seconds = (idle + io_wait) / ticks_per_second;
 }
 
-void ReadMemory(NodeSample& sample) {
-  std::ifstream file("/proc/meminfo");
-  std::string line;
-  while (std::getline(file, line)) {
+}  // namespace
+
+MemInfo ReadMemInfo(const std::string& root) {
+  MemInfo memory;
+  std::ifstream file(root + "/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
     std::istringstream fields(line);
     std::string name;
     int64_t kib = 0;
     fields >> name >> kib;
-    if (name == "MemTotal:") sample.memory_total_bytes = kib * 1024;
-    if (name == "MemAvailable:") sample.memory_available_bytes = kib * 1024;
+    if (name == "MemTotal:") memory.total_bytes = kib * 1024;
+    if (name == "MemAvailable:") memory.available_bytes = kib * 1024;
   }
+  return memory;
 }
-
-}  // namespace
 
 NodeSample ProbeNode(const std::string& state_dir) {
   NodeSample sample;
   ReadCpu(sample);
-  ReadMemory(sample);
+  const MemInfo memory = ReadMemInfo();
+  sample.memory_total_bytes = std::max<int64_t>(0, memory.total_bytes);
+  sample.memory_available_bytes = std::max<int64_t>(0, memory.available_bytes);
   std::ifstream("/proc/loadavg") >> sample.load_1m;
   struct statvfs disk {};
   if (statvfs(state_dir.c_str(), &disk) == 0) {

@@ -16,6 +16,13 @@ struct NodeSample {
   int64_t disk_free_bytes = 0;
 };
 
+// What <root>/proc/meminfo says; -1 what it does not.
+struct MemInfo {
+  int64_t total_bytes = -1;
+  int64_t available_bytes = -1;
+};
+MemInfo ReadMemInfo(const std::string& root = "");
+
 // Values that cannot be read stay 0. May block on a hung file system: not for a thread that must
 // not.
 NodeSample ProbeNode(const std::string& state_dir);

@@ -23,12 +23,12 @@ constexpr int64_t kRounds = 10;
 constexpr absl::Duration kRoundEvery = absl::Seconds(1);
 // A difference that a scheduler makes.
 constexpr double kNoiseSeconds = 0.01;
-constexpr double kLongestStep = 1e7;
+constexpr double kLongestStep = 1e7;  // seconds; what is longer is no measurement
 
 double ComputeSeconds(const v1::StepReport& report) {
   const v1::PhaseSeconds& seconds = report.seconds();
   const double sum = seconds.forward() + seconds.backward() + seconds.optimizer();
-  return std::isfinite(sum) && sum >= 0 && sum <= kLongestStep ? sum : 0;
+  return IsDuration(sum) ? sum : 0;
 }
 
 // Data parallel only: all ranks have the same work. With pipeline stages each stage is a group.
@@ -82,8 +82,7 @@ void Report(Draft& draft, const v1::Job& job, v1::RankWatch& rank, const v1::Ran
   const double ratio = rank.round_seconds() / median;
   std::string what = fmt::format(
       "rank {} on node '{}' is a straggler: it computes {:.3f} s a step, {:.2f} times the median "
-      "of "
-      "its group ({:.3f} s), in {} rounds in a row",
+      "of its group ({:.3f} s), in {} rounds in a row",
       state.rank(), state.node(), rank.round_seconds(), ratio, median, rounds);
   const v1::StragglerRule& rule = job.resolved_spec().health().straggler();
   bool is_replaced = rule.action() == "replace";
@@ -131,6 +130,10 @@ void JudgeRound(Draft& draft, const v1::Job& job, v1::JobWatch& watch) {
 }
 
 }  // namespace
+
+bool IsDuration(double seconds) {
+  return std::isfinite(seconds) && seconds >= 0 && seconds <= kLongestStep;
+}
 
 void NoteCompute(Draft& draft, const v1::Job& job, v1::JobWatch& watch,
                  const v1::StepReport& report) {

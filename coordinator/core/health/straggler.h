@@ -6,6 +6,9 @@
 
 namespace mega::core {
 
+// Seconds that a rank can have measured: no report is trusted.
+bool IsDuration(double seconds);
+
 // A step report of the current attempt, of any rank.
 void NoteCompute(Draft& draft, const v1::Job& job, v1::JobWatch& watch,
                  const v1::StepReport& report);

@@ -1,7 +1,6 @@
 #include "coordinator/core/health/watch.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +19,6 @@ namespace {
 constexpr size_t kWordBytes = 64;                       // of a phase or a group
 constexpr absl::Duration kShortest = absl::Seconds(1);  // that a limit may be
 constexpr double kForgetsEachStep = 0.99;  // of the envelope of its steps, so about a p99
-constexpr double kLongestStep = 1e7;       // seconds; what is longer is no measurement
 
 v1::JobWatch* FindWatch(Draft& draft, const JobUid& uid, int64_t epoch) {
   const auto watch = draft.live().watches.find(uid);
@@ -128,7 +126,7 @@ void NoteStep(Draft& draft, const v1::StepReport& report) {
   if (report.rank() != 0) return;
   Moved(draft, *watch);
   const double seconds = report.step_seconds();
-  if (!std::isfinite(seconds) || seconds < 0 || seconds > kLongestStep) return;
+  if (!IsDuration(seconds)) return;
   watch->set_slow_step_seconds(std::max(seconds, watch->slow_step_seconds() * kForgetsEachStep));
 }
 

@@ -22,13 +22,25 @@ using Heard = mega::testing::ScriptedCoordinator::Heard;
 
 inline constexpr char kJob[] = "job-1";
 
-inline bool Eventually(const std::function<bool()>& condition) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+inline bool EventuallyWithin(absl::Duration span, const std::function<bool()>& condition) {
+  const absl::Time deadline = absl::Now() + span;
   while (!condition()) {
     if (absl::Now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return true;
+}
+
+inline bool Eventually(const std::function<bool()>& condition) {
+  return EventuallyWithin(absl::Seconds(20), condition);
+}
+
+inline v1::WorkerRecord ReadRecord(const std::filesystem::path& state_dir) {
+  v1::WorkerRecord record;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(
+                  mega::testing::ReadFile(state_dir / "worker.json"), &record)
+                  .ok());
+  return record;
 }
 
 inline std::string Scrape(const std::string& address) {
@@ -98,28 +110,25 @@ class DaemonTest : public ::testing::Test {
     return coordinator_.Await([&](const Heard& heard) { return heard.heartbeats > before + 1; });
   }
 
+  // A rank ran, and ended with its lease; the coordinator does not answer since.
+  bool LoseLease() {
+    if (!ShortenLeases()) return false;
+    coordinator_.Order(StartOrder("ready;hang"));
+    if (!AwaitReady()) return false;
+    coordinator_.SetAnswering(false);
+    return coordinator_.AwaitExits(1);
+  }
+
   v1::ExitStatus OnlyExit() {
     EXPECT_TRUE(coordinator_.AwaitExits(1));
     const auto exits = coordinator_.Exits();
     return exits.empty() ? v1::ExitStatus() : exits.front().exit();
   }
 
-  bool AwaitReady(size_t count = 1) {
-    return coordinator_.Await([&](const Heard& heard) {
-      size_t ready = 0;
-      for (const auto& message : heard.messages) ready += message.has_rank_ready();
-      return ready >= count;
-    });
-  }
+  bool AwaitReady(size_t count = 1) { return coordinator_.AwaitReady(count); }
 
   // As the next incarnation would read it.
-  v1::WorkerRecord Record() {
-    v1::WorkerRecord record;
-    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(
-                    mega::testing::ReadFile(folder_ / "state/worker.json"), &record)
-                    .ok());
-    return record;
-  }
+  v1::WorkerRecord Record() { return ReadRecord(folder_ / "state"); }
   pid_t Pid() {
     const v1::WorkerRecord record = Record();
     return record.ranks_size() == 0 ? 0 : static_cast<pid_t>(record.ranks(0).pid());

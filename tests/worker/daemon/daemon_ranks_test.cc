@@ -145,11 +145,7 @@ TEST_F(DaemonTest, AStopWithdrawsAStartThatWaitsForTheDisk) {
 
 // A start that comes without a lease is left to be ordered again; a stop ends it for good.
 TEST_F(DaemonTest, AStopEndsAStartThatWasTurnedAwayForWantOfALease) {
-  ASSERT_TRUE(ShortenLeases());
-  coordinator_.Order(StartOrder("ready;hang"));
-  ASSERT_TRUE(AwaitReady());
-  coordinator_.SetAnswering(false);
-  ASSERT_TRUE(coordinator_.AwaitExits(1));  // the lease is over
+  ASSERT_TRUE(LoseLease());
   const size_t hellos = coordinator_.heard().hellos.size();
   coordinator_.Order(StartOrder("ready;hang", {0}, /*attempt=*/2));
   ASSERT_TRUE(coordinator_.Await([&](const Heard& heard) { return heard.hellos.size() > hellos; }));

@@ -101,11 +101,7 @@ TEST_F(DaemonTest, RanksEndWhenTheLeaseIsNotRenewed) {
 // Case: a start that came without a lease was left for the next session, a later command of the
 // same session was acked, and the start counted as done.
 TEST_F(DaemonTest, AStartThatComesWithoutALeaseIsNotLostToALaterCommand) {
-  ASSERT_TRUE(ShortenLeases());
-  coordinator_.Order(StartOrder("ready;hang"));
-  ASSERT_TRUE(AwaitReady());
-  coordinator_.SetAnswering(false);
-  ASSERT_TRUE(coordinator_.AwaitExits(1));  // the lease is over
+  ASSERT_TRUE(LoseLease());
   const size_t hellos = coordinator_.heard().hellos.size();
   v1::Command save;
   save.mutable_save_checkpoint()->set_job_uid("another");

@@ -95,6 +95,14 @@ ScriptedCoordinator::Heard ScriptedCoordinator::heard() {
   return heard_;
 }
 
+bool ScriptedCoordinator::AwaitReady(size_t count) {
+  return Await([&](const Heard& heard) {
+    size_t ready = 0;
+    for (const v1::WorkerMessage& m : heard.messages) ready += m.has_rank_ready();
+    return ready >= count;
+  });
+}
+
 bool ScriptedCoordinator::AwaitExits(size_t count) {
   return Await([&](const Heard& heard) {
     size_t exits = 0;

@@ -56,6 +56,8 @@ class ScriptedCoordinator : public v1::WorkerService::Service {
 
   // Shorthands over what was heard.
   bool AwaitExits(size_t count);
+  // That many ranks have said that they are ready.
+  bool AwaitReady(size_t count = 1);
   std::vector<v1::RankExited> Exits();
 
  private:

@@ -6,10 +6,8 @@
 
 #include "base/proc_stat.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
-#include "tests/support/temp_dir.h"
-#include "tests/worker/daemon/scripted_coordinator.h"
+#include "tests/worker/daemon/daemon_fixture.h"
 #include "worker/daemon/process.h"
 #include "worker/daemon/trainer_service.h"
 
@@ -19,20 +17,10 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Heard = mega::testing::ScriptedCoordinator::Heard;
 
 bool Alive(pid_t pid) {
   const char state = ProcessState(pid);
   return state != 0 && state != 'Z';
-}
-
-bool EventuallyWithin(absl::Duration span, const std::function<bool()>& condition) {
-  const absl::Time deadline = absl::Now() + span;
-  while (!condition()) {
-    if (absl::Now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
 }
 
 class WorkerProcess : public ::testing::Test {
@@ -119,21 +107,9 @@ class WorkerProcess : public ::testing::Test {
     coordinator_.Order(command);
   }
 
-  bool AwaitReady(size_t count) {
-    return coordinator_.Await([&](const Heard& heard) {
-      size_t ready = 0;
-      for (const auto& message : heard.messages) ready += message.has_rank_ready();
-      return ready >= count;
-    });
-  }
+  bool AwaitReady(size_t count) { return coordinator_.AwaitReady(count); }
 
-  v1::WorkerRecord Record() {
-    v1::WorkerRecord record;
-    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(
-                    mega::testing::ReadFile(folder_ / "state/worker.json"), &record)
-                    .ok());
-    return record;
-  }
+  v1::WorkerRecord Record() { return ReadRecord(folder_ / "state"); }
   std::vector<pid_t> Engines() {
     std::vector<pid_t> pids;
     const v1::WorkerRecord record = Record();

@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "base/proc_stat.h"
 #include "fmt/core.h"
+#include "worker/daemon/node_probe.h"
 
 namespace mega::daemon {
 namespace {
@@ -124,16 +125,9 @@ ProbeAnswer CheckMounts(const ProbeInputs& inputs) {
 
 ProbeAnswer CheckMemory(const ProbeInputs& inputs) {
   ProbeAnswer answer;
-  std::ifstream file(inputs.root + "/proc/meminfo");
-  double total = 0, available = -1;
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream fields(line);
-    std::string name;
-    double kib = 0;
-    fields >> name >> kib;
-    if (name == "MemTotal:") total = kib / 1024;
-    if (name == "MemAvailable:") available = kib / 1024;
-  }
+  const MemInfo memory = ReadMemInfo(inputs.root);
+  const double total = static_cast<double>(memory.total_bytes) / kMiB;
+  const double available = static_cast<double>(memory.available_bytes) / kMiB;
   if (total > 0 && available >= 0 && available < kMemoryWarning * total) {
     Add(answer, available < kMemoryError * total ? v1::SEVERITY_ERROR : v1::SEVERITY_WARNING,
         fmt::format("{:.0f} MiB of {:.0f} MiB of memory are available; the kernel kills processes "
