@@ -35,24 +35,27 @@ ProgressReporter::~ProgressReporter() {
 
 void ProgressReporter::Set(std::string_view phase, int64_t step) {
   MutexLock lock(mu_);
+  if (now_.phase.empty()) changed_.NotifyAll();  // the first word is told at once
   now_.phase = phase;
   now_.step = step;
 }
 
 void ProgressReporter::Run(std::stop_token stop) {
   Told told;
+  auto next = std::chrono::steady_clock::now();
   while (true) {
     Told now;
     {
-      const auto until = std::chrono::steady_clock::now() + kTellEvery;
       MutexLock lock(mu_);
-      while (!stop.stop_requested() && changed_.WaitUntil(mu_, until)) {
+      while (!stop.stop_requested() && now_.phase.empty()) changed_.WaitFor(mu_, kTellEvery);
+      while (!stop.stop_requested() && changed_.WaitUntil(mu_, next)) {
       }
       if (stop.stop_requested()) return;
       now = now_;
     }
     if (group_ != nullptr) now.collective_seq = group_->sequence();
-    if (now.phase.empty() || now == told) continue;
+    next = std::chrono::steady_clock::now() + kTellEvery;
+    if (now == told) continue;
     told = now;
     v1::EngineMessage message;
     v1::Progress& progress = *message.mutable_progress();

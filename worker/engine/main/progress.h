@@ -14,8 +14,8 @@ namespace mega::engine {
 void SendProgress(TrainerLink& link, std::string_view phase, int64_t step);
 
 // Tells it from a thread of its own while the rank trains: where it is, and the newest collective
-// that it joined, at most once a second and only what changed. So a step costs no message, and a
-// rank that waits in a collective has told which.
+// that it joined; the first word at once, then at most once a second and only what changed. So a
+// step costs no message, and a rank that waits in a collective has told which.
 class ProgressReporter {
  public:
   // `group` (may be null) is called `name`; both outlive this.
