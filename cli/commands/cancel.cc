@@ -26,12 +26,12 @@ int Cancel(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddCancel(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "cancel", "Stop a job", "megactl cancel shakespeare");
+void AddCancel(Command program, const Shell& shell) {
+  Command command = program.AddCommand("cancel", "Stop a job", "megactl cancel shakespeare");
   auto options = std::make_shared<Options>();
-  command->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
-  AddOutput(*command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
-  command->callback([&shell, options] { shell.exit_code = Cancel(shell, *options); });
+  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  AddOutput(command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
+  command.OnRun([&shell, options] { return Cancel(shell, *options); });
 }
 
 }  // namespace mega::cli

@@ -52,16 +52,16 @@ int List(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddCheckpoints(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "checkpoints", "Checkpoints of a job",
-                                 "megactl checkpoints list shakespeare");
-  command->require_subcommand(1);
-  CLI::App* list = AddCommand(*command, "list", "List the committed checkpoints, oldest first",
-                              "megactl checkpoints list shakespeare");
+void AddCheckpoints(Command program, const Shell& shell) {
+  Command command = program.AddCommand("checkpoints", "Checkpoints of a job",
+                                       "megactl checkpoints list shakespeare");
+  command.RequireCommand();
+  Command list = command.AddCommand("list", "List the committed checkpoints, oldest first",
+                                    "megactl checkpoints list shakespeare");
   auto options = std::make_shared<Options>();
-  list->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
-  AddOutput(*list, options->output, {Output::kTable, Output::kJson, Output::kName});
-  list->callback([&shell, options] { shell.exit_code = List(shell, *options); });
+  list.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  AddOutput(list, options->output, {Output::kTable, Output::kJson, Output::kName});
+  list.OnRun([&shell, options] { return List(shell, *options); });
 }
 
 }  // namespace mega::cli

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
-#include <sstream>
 
 namespace mega::cli {
 namespace {
@@ -40,29 +39,7 @@ absl::StatusOr<Client> Shell::Connect() const {
   return Client(std::move(target));
 }
 
-// Descriptions are "help line\nexample": lists show the first line, a command's own help starts
-// with the example.
-std::string HelpFormatter::make_description(const CLI::App* app) const {
-  const std::string description = app->get_description();
-  const size_t cut = description.find('\n');
-  if (cut == std::string::npos) return description + "\n";
-  return "Example: " + description.substr(cut + 1) + "\n" + description.substr(0, cut) + "\n\n";
-}
-
-std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
-  std::ostringstream out;
-  const std::string description = command->get_description();
-  CLI::detail::format_help(out, command->get_display_name(true),
-                           description.substr(0, description.find('\n')), get_column_width());
-  return out.str();
-}
-
-CLI::App* AddCommand(CLI::App& app, const std::string& name, const std::string& help,
-                     const std::string& example) {
-  return app.add_subcommand(name, help + "\n" + example);
-}
-
-void AddOutput(CLI::App& command, Output& output, const std::vector<Output>& allowed) {
+void AddOutput(Command command, Output& output, const std::vector<Output>& allowed) {
   std::map<std::string, Output> words;
   std::string list;
   for (const Output one : allowed) {
@@ -70,19 +47,16 @@ void AddOutput(CLI::App& command, Output& output, const std::vector<Output>& all
     list += (list.empty() ? "" : ", ") + std::string(Word(one));
   }
   command
-      .add_option_function<std::string>(
-          "-o,--output",
-          [&output, words, list](const std::string& word) {
-            const auto found = words.find(word);
-            if (found == words.end())
-              throw CLI::ValidationError("--output", "'" + word + "' is none of " + list);
-            output = found->second;
-          },
+      .AddOption(
+          "-o,--output", [&output, words](const std::string& word) { output = words.at(word); },
           "One of " + list)
-      ->type_name("FORMAT");
+      .TypeName("FORMAT")
+      .Check([words, list](const std::string& word) {
+        return words.contains(word) ? "" : fmt::format("'{}' is none of {}", word, list);
+      });
 }
 
-void AddLineOutput(CLI::App& command, Output& output) {
+void AddLineOutput(Command command, Output& output) {
   AddOutput(command, output, {Output::kTable, Output::kJson});
 }
 

@@ -1,10 +1,10 @@
 // What all commands share: global options, a way to the coordinator, how failure is told.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 
+#include "base/command_line/command_line.h"
 #include "base/status.h"
 #include "cli/client/client.h"
 #include "cli/client/exit_code.h"
@@ -17,7 +17,6 @@ struct Shell {
   std::string coordinator;  // --coordinator; empty: not given
   std::string name_space;   // -n; empty: not given
   ColorMode color = ColorMode::kAuto;
-  int exit_code = kExitOk;  // what the command that ran returned
 
   absl::StatusOr<Target> FindTarget() const;
   absl::StatusOr<Client> Connect() const;
@@ -25,46 +24,37 @@ struct Shell {
 
 enum class Output { kTable, kWide, kJson, kYaml, kName };
 
-// Each command: declares itself in `app`; when parsed, runs and leaves its exit code in `shell`.
-// Both outlive the parse. The implementations are in the file of the command's name.
-void AddRun(CLI::App& app, Shell& shell);
-void AddSubmit(CLI::App& app, Shell& shell);
-void AddGet(CLI::App& app, Shell& shell);
-void AddDescribe(CLI::App& app, Shell& shell);
-void AddNodes(CLI::App& app, Shell& shell);
-void AddLogs(CLI::App& app, Shell& shell);
-void AddEvents(CLI::App& app, Shell& shell);
-void AddSteps(CLI::App& app, Shell& shell);
-void AddCancel(CLI::App& app, Shell& shell);
-void AddPause(CLI::App& app, Shell& shell);
-void AddResume(CLI::App& app, Shell& shell);
-void AddRestart(CLI::App& app, Shell& shell);
-void AddScale(CLI::App& app, Shell& shell);
-void AddQueue(CLI::App& app, Shell& shell);
-void AddNamespaces(CLI::App& app, Shell& shell);
-void AddCordon(CLI::App& app, Shell& shell);  // and uncordon, drain
-void AddWait(CLI::App& app, Shell& shell);
-void AddPlan(CLI::App& app, Shell& shell);
-void AddGenerate(CLI::App& app, Shell& shell);
-void AddCheckpoints(CLI::App& app, Shell& shell);
-void AddData(CLI::App& app, Shell& shell);
-void AddVersion(CLI::App& app, Shell& shell);
-void AddCompletion(CLI::App& app, Shell& shell);
-void AddSchema(CLI::App& app, Shell& shell);
+// Each command: declares itself in `program`; when chosen, runs with what `shell` then holds, which
+// outlives the parse. The implementations are in the file of the command's name.
+void AddRun(Command program, const Shell& shell);
+void AddSubmit(Command program, const Shell& shell);
+void AddGet(Command program, const Shell& shell);
+void AddDescribe(Command program, const Shell& shell);
+void AddNodes(Command program, const Shell& shell);
+void AddLogs(Command program, const Shell& shell);
+void AddEvents(Command program, const Shell& shell);
+void AddSteps(Command program, const Shell& shell);
+void AddCancel(Command program, const Shell& shell);
+void AddPause(Command program, const Shell& shell);
+void AddResume(Command program, const Shell& shell);
+void AddRestart(Command program, const Shell& shell);
+void AddScale(Command program, const Shell& shell);
+void AddQueue(Command program, const Shell& shell);
+void AddNamespaces(Command program, const Shell& shell);
+void AddCordon(Command program, const Shell& shell);  // and uncordon, drain
+void AddWait(Command program, const Shell& shell);
+void AddPlan(Command program, const Shell& shell);
+void AddGenerate(Command program);
+void AddCheckpoints(Command program, const Shell& shell);
+void AddData(Command program);
+void AddVersion(Command program, const Shell& shell);
+void AddCompletion(Command program);
+void AddSchema(Command program);
 
-class HelpFormatter : public CLI::Formatter {
- public:
-  std::string make_description(const CLI::App* app) const override;
-  std::string make_subcommand(const CLI::App* command) const override;
-};
-
-// A subcommand whose help begins with `example`.
-CLI::App* AddCommand(CLI::App& app, const std::string& name, const std::string& help,
-                     const std::string& example);
 // -o with the words of `allowed`.
-void AddOutput(CLI::App& command, Output& output, const std::vector<Output>& allowed);
+void AddOutput(Command command, Output& output, const std::vector<Output>& allowed);
 // -o for steps and events: a line, or a JSON message, each.
-void AddLineOutput(CLI::App& command, Output& output);
+void AddLineOutput(Command command, Output& output);
 
 // "megactl: <message>" on stderr; returns the exit code of the status.
 int Fail(const absl::Status& status);

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 
+#include "absl/strings/str_join.h"
 #include "cli/commands/command.h"
 
 namespace mega::cli {
@@ -83,12 +84,10 @@ complete -c megactl -s o -l output -x -a 'table wide json yaml name'
 complete -c megactl -l color -x -a 'auto always never'
 )script";
 
-std::string Script(const CLI::App& app, const std::string& shell_name) {
+std::string Script(Command program, const std::string& shell_name) {
   static const std::map<std::string, const char*> kScripts = {
       {"bash", kBash}, {"zsh", kZsh}, {"fish", kFish}};
-  std::string commands;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    commands += (commands.empty() ? "" : " ") + command->get_name();
+  const std::string commands = absl::StrJoin(program.CommandNames(), " ");
   std::string script = kScripts.at(shell_name);
   constexpr std::string_view kMark = "@COMMANDS@";
   script.replace(script.find(kMark), kMark.size(), commands);
@@ -97,16 +96,14 @@ std::string Script(const CLI::App& app, const std::string& shell_name) {
 
 }  // namespace
 
-void AddCompletion(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "completion", "Print the completion script of a shell",
-                                 "source <(megactl completion bash)");
+void AddCompletion(Command program) {
+  Command command = program.AddCommand("completion", "Print the completion script of a shell",
+                                       "source <(megactl completion bash)");
   auto name = std::make_shared<std::string>();
-  command->add_option("shell", *name, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  command->callback([&app, &shell, name] {
-    PrintStdout(Script(app, *name));
-    shell.exit_code = kExitOk;
+  command.AddOption("shell", *name, "bash, zsh or fish").Required().OneOf({"bash", "zsh", "fish"});
+  command.OnRun([program, name] {
+    PrintStdout(Script(program, *name));
+    return kExitOk;
   });
 }
 

@@ -34,48 +34,49 @@ std::string InUse(const absl::StatusOr<v1::Node>& node) {
 }
 
 template <typename Action>
-CLI::App* AddNodeCommand(CLI::App& app, Shell& shell, const std::shared_ptr<Options>& options,
-                         const std::string& name, const std::string& help,
-                         const std::string& example, Action action) {
-  CLI::App* command = AddCommand(app, name, help, example);
-  command->add_option("node", options->node, "Name of the node")->required();
-  AddOutput(*command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
-  command->callback([&shell, options, action] {
+Command AddNodeCommand(Command program, const Shell& shell, const std::shared_ptr<Options>& options,
+                       const std::string& name, const std::string& help, const std::string& example,
+                       Action action) {
+  Command command = program.AddCommand(name, help, example);
+  command.AddOption("node", options->node, "Name of the node").Required();
+  AddOutput(command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
+  command.OnRun([&shell, options, action] {
     ExitOnInterrupt();
     absl::StatusOr<Client> client = shell.Connect();
-    shell.exit_code = client.ok() ? action(*client, *options) : Fail(client.status());
+    return client.ok() ? action(*client, *options) : Fail(client.status());
   });
   return command;
 }
 
 }  // namespace
 
-void AddCordon(CLI::App& app, Shell& shell) {
+void AddCordon(Command program, const Shell& shell) {
   auto options = std::make_shared<Options>();
-  CLI::App* cordon = AddNodeCommand(
-      app, shell, options, "cordon", "Place nothing new on a node; what runs there goes on",
+  Command cordon = AddNodeCommand(
+      program, shell, options, "cordon", "Place nothing new on a node; what runs there goes on",
       "megactl cordon node-7 --reason 'a fan is loud'", [](Client& client, const Options& asked) {
         const auto node = client.CordonNode(asked.node, asked.reason);
         return Tell(node, asked.output, "gets nothing new; " + InUse(node));
       });
-  cordon->add_option("--reason", options->reason, "Why, for who looks at it later");
+  cordon.AddOption("--reason", options->reason, "Why, for who looks at it later");
 
-  AddNodeCommand(app, shell, options, "uncordon", "Place jobs on a node again",
+  AddNodeCommand(program, shell, options, "uncordon", "Place jobs on a node again",
                  "megactl uncordon node-7", [](Client& client, const Options& asked) {
                    return Tell(client.UncordonNode(asked.node), asked.output, "is used again");
                  });
 
-  CLI::App* drain = AddNodeCommand(
-      app, shell, options, "drain", "Cordon a node and move its jobs away, each after a checkpoint",
+  Command drain = AddNodeCommand(
+      program, shell, options, "drain",
+      "Cordon a node and move its jobs away, each after a checkpoint",
       "megactl drain node-7 --grace 120", [](Client& client, const Options& asked) {
         const auto node = client.DrainNode(asked.node, asked.reason, asked.grace_seconds);
         return Tell(node, asked.output,
                     "is drained: its jobs save and go on elsewhere; " + InUse(node));
       });
-  drain->add_option("--reason", options->reason, "Why, for who looks at it later");
-  drain->add_option("--grace", options->grace_seconds, "Time to save before the ranks are stopped")
-      ->check(CLI::Range(int64_t{0}, int64_t{86'400}))
-      ->type_name("SECONDS");
+  drain.AddOption("--reason", options->reason, "Why, for who looks at it later");
+  drain.AddOption("--grace", options->grace_seconds, "Time to save before the ranks are stopped")
+      .InRange(0, 86'400)
+      .TypeName("SECONDS");
 }
 
 }  // namespace mega::cli

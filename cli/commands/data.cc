@@ -4,17 +4,13 @@
 
 namespace mega::cli {
 
-void AddData(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "data", "Build datasets from text or JSONL",
-                                 "megactl data build --out corpus book.txt more.jsonl");
+void AddData(Command program) {
+  Command command = program.AddCommand("data", "Build datasets from text or JSONL",
+                                       "megactl data build --out corpus book.txt more.jsonl");
   // The tasks and options are mega-engine's, its --help included.
-  command->fallthrough(false);
-  command->set_help_flag();
-  command->prefix_command();
-  command->callback([&shell, command] {
-    std::vector<std::string> arguments = command->remaining();
-    arguments.insert(arguments.begin(), "data");
-    shell.exit_code = ExecEngine(arguments);
+  command.PassOn([](std::vector<std::string> words) {
+    words.insert(words.begin(), "data");
+    return ExecEngine(words);
   });
 }
 

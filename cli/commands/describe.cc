@@ -169,13 +169,14 @@ int Describe(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddDescribe(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "describe", "Tell the story of a job: plan, attempts, events",
-                                 "megactl describe shakespeare");
+void AddDescribe(Command program, const Shell& shell) {
+  Command command =
+      program.AddCommand("describe", "Tell the story of a job: plan, attempts, events",
+                         "megactl describe shakespeare");
   auto options = std::make_shared<Options>();
-  command->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
-  command->add_flag("--spec", options->spec, "Print its job file, with all defaults, instead");
-  command->callback([&shell, options] { shell.exit_code = Describe(shell, *options); });
+  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  command.AddFlag("--spec", options->spec, "Print its job file, with all defaults, instead");
+  command.OnRun([&shell, options] { return Describe(shell, *options); });
 }
 
 }  // namespace mega::cli

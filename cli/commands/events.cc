@@ -44,14 +44,14 @@ int Events(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddEvents(CLI::App& app, Shell& shell) {
-  CLI::App* command =
-      AddCommand(app, "events", "Show what happened to a job", "megactl events -f shakespeare");
+void AddEvents(Command program, const Shell& shell) {
+  Command command =
+      program.AddCommand("events", "Show what happened to a job", "megactl events -f shakespeare");
   auto options = std::make_shared<Options>();
-  command->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
-  command->add_flag("-f,--follow", options->follow, "Go on until the job ends");
-  AddLineOutput(*command, options->output);
-  command->callback([&shell, options] { shell.exit_code = Events(shell, *options); });
+  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  command.AddFlag("-f,--follow", options->follow, "Go on until the job ends");
+  AddLineOutput(command, options->output);
+  command.OnRun([&shell, options] { return Events(shell, *options); });
 }
 
 }  // namespace mega::cli

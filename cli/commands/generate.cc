@@ -4,17 +4,13 @@
 
 namespace mega::cli {
 
-void AddGenerate(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "generate", "Generate text from a checkpoint",
-                                 "megactl generate --model FOLDER --prompt 'To be' -n 200");
+void AddGenerate(Command program) {
+  Command command = program.AddCommand("generate", "Generate text from a checkpoint",
+                                       "megactl generate --model FOLDER --prompt 'To be' -n 200");
   // The options are mega-engine's, its --help included.
-  command->fallthrough(false);
-  command->set_help_flag();
-  command->prefix_command();
-  command->callback([&shell, command] {
-    std::vector<std::string> arguments = command->remaining();
-    arguments.insert(arguments.begin(), "generate");
-    shell.exit_code = ExecEngine(arguments);
+  command.PassOn([](std::vector<std::string> words) {
+    words.insert(words.begin(), "generate");
+    return ExecEngine(words);
   });
 }
 

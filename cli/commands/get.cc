@@ -94,17 +94,18 @@ int Get(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddGet(CLI::App& app, Shell& shell) {
-  CLI::App* command =
-      AddCommand(app, "get", "Show a job, or list jobs", "megactl get shakespeare -o json");
-  command->alias("ls")->alias("jobs");
+void AddGet(Command program, const Shell& shell) {
+  Command command =
+      program.AddCommand("get", "Show a job, or list jobs", "megactl get shakespeare -o json");
+  command.Alias("ls");
+  command.Alias("jobs");
   auto options = std::make_shared<Options>();
-  command->add_option("job", options->handle, "Name, id, or the unique start of one");
-  command->add_flag("-A,--all-namespaces", options->all_namespaces, "Jobs of every namespace");
-  command->add_flag("--no-headers", options->no_headers, "Rows alone");
-  AddOutput(*command, options->output,
+  command.AddOption("job", options->handle, "Name, id, or the unique start of one");
+  command.AddFlag("-A,--all-namespaces", options->all_namespaces, "Jobs of every namespace");
+  command.AddFlag("--no-headers", options->no_headers, "Rows alone");
+  AddOutput(command, options->output,
             {Output::kTable, Output::kWide, Output::kJson, Output::kYaml, Output::kName});
-  command->callback([&shell, options] { shell.exit_code = Get(shell, *options); });
+  command.OnRun([&shell, options] { return Get(shell, *options); });
 }
 
 }  // namespace mega::cli

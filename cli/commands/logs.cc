@@ -140,24 +140,24 @@ int Logs(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddLogs(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "logs", "Show what the ranks of a job wrote",
-                                 "megactl logs -f shakespeare --rank 0,1");
+void AddLogs(Command program, const Shell& shell) {
+  Command command = program.AddCommand("logs", "Show what the ranks of a job wrote",
+                                       "megactl logs -f shakespeare --rank 0,1");
   auto options = std::make_shared<Options>();
-  command->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
-  command->add_flag("-f,--follow", options->follow, "Go on until the job ends");
-  command->add_option("--rank", options->ranks, "These ranks alone (default: all)")
-      ->delimiter(',')
-      ->check(AtLeast(0))
-      ->allow_extra_args(false)
-      ->type_name("N,…");
-  command->add_option("--attempt", options->attempt, "Of this attempt (default: the newest)")
-      ->check(AtLeast(1))
-      ->type_name("N");
-  command->add_option("--tail", options->tail, "Only the last bytes of each log: 64Ki")
-      ->type_name("BYTES");
-  command->add_flag("--exit-status", options->exit_status, "End with the exit codes of wait");
-  command->callback([&shell, options] { shell.exit_code = Logs(shell, *options); });
+  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  command.AddFlag("-f,--follow", options->follow, "Go on until the job ends");
+  command.AddOption("--rank", options->ranks, "These ranks alone (default: all)")
+      .Delimiter(',')
+      .AtLeast(0)
+      .OneWordEach()
+      .TypeName("N,…");
+  command.AddOption("--attempt", options->attempt, "Of this attempt (default: the newest)")
+      .AtLeast(1)
+      .TypeName("N");
+  command.AddOption("--tail", options->tail, "Only the last bytes of each log: 64Ki")
+      .TypeName("BYTES");
+  command.AddFlag("--exit-status", options->exit_status, "End with the exit codes of wait");
+  command.OnRun([&shell, options] { return Logs(shell, *options); });
 }
 
 }  // namespace mega::cli

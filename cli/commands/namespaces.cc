@@ -87,32 +87,33 @@ int Delete(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddNamespaces(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "namespaces", "Quotas: what a namespace's jobs may hold",
-                                 "megactl namespaces set research --max-devices 64");
-  command->require_subcommand(1);
+void AddNamespaces(Command program, const Shell& shell) {
+  Command command = program.AddCommand("namespaces", "Quotas: what a namespace's jobs may hold",
+                                       "megactl namespaces set research --max-devices 64");
+  command.RequireCommand();
   const std::vector<Output> formats = {Output::kTable, Output::kJson, Output::kYaml};
   auto options = std::make_shared<Options>();
-  CLI::App* list = AddCommand(*command, "list", "List limits and what is held of them",
-                              "megactl namespaces list");
-  AddOutput(*list, options->output, formats);
-  list->callback([&shell, options] { shell.exit_code = List(shell, *options); });
+  Command list =
+      command.AddCommand("list", "List limits and what is held of them", "megactl namespaces list");
+  AddOutput(list, options->output, formats);
+  list.OnRun([&shell, options] { return List(shell, *options); });
 
-  CLI::App* set = AddCommand(*command, "set", "Set limits; those not named stay",
-                             "megactl namespaces set research --max-devices 64 --max-jobs 20");
-  set->add_option("name", options->name, "Namespace")->required();
-  set->add_option("--max-devices", options->max_devices, "In use at one time; 0: no limit");
-  set->add_option("--max-jobs", options->max_jobs, "Unfinished at one time; 0: no limit");
-  CLI::Option* priority =
-      set->add_option("--max-priority", options->max_priority, "Highest scheduling.priority");
-  set->add_flag("--any-priority", options->any_priority, "No highest one")->excludes(priority);
-  AddOutput(*set, options->output, formats);
-  set->callback([&shell, options] { shell.exit_code = Set(shell, *options); });
+  Command set =
+      command.AddCommand("set", "Set limits; those not named stay",
+                         "megactl namespaces set research --max-devices 64 --max-jobs 20");
+  set.AddOption("name", options->name, "Namespace").Required();
+  set.AddOption("--max-devices", options->max_devices, "In use at one time; 0: no limit");
+  set.AddOption("--max-jobs", options->max_jobs, "Unfinished at one time; 0: no limit");
+  Option priority =
+      set.AddOption("--max-priority", options->max_priority, "Highest scheduling.priority");
+  set.AddFlag("--any-priority", options->any_priority, "No highest one").Excludes(priority);
+  AddOutput(set, options->output, formats);
+  set.OnRun([&shell, options] { return Set(shell, *options); });
 
-  CLI::App* remove = AddCommand(*command, "delete", "Forget the limits of a namespace without jobs",
-                                "megactl namespaces delete research");
-  remove->add_option("name", options->name, "Namespace")->required();
-  remove->callback([&shell, options] { shell.exit_code = Delete(shell, *options); });
+  Command remove = command.AddCommand("delete", "Forget the limits of a namespace without jobs",
+                                      "megactl namespaces delete research");
+  remove.AddOption("name", options->name, "Namespace").Required();
+  remove.OnRun([&shell, options] { return Delete(shell, *options); });
 }
 
 }  // namespace mega::cli

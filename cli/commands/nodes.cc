@@ -92,14 +92,14 @@ int Nodes(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddNodes(CLI::App& app, Shell& shell) {
-  CLI::App* command =
-      AddCommand(app, "nodes", "List the nodes of the cluster", "megactl nodes -o wide");
+void AddNodes(Command program, const Shell& shell) {
+  Command command =
+      program.AddCommand("nodes", "List the nodes of the cluster", "megactl nodes -o wide");
   auto options = std::make_shared<Options>();
-  command->add_flag("--no-headers", options->no_headers, "Rows alone");
-  AddOutput(*command, options->output,
+  command.AddFlag("--no-headers", options->no_headers, "Rows alone");
+  AddOutput(command, options->output,
             {Output::kTable, Output::kWide, Output::kJson, Output::kYaml, Output::kName});
-  command->callback([&shell, options] { shell.exit_code = Nodes(shell, *options); });
+  command.OnRun([&shell, options] { return Nodes(shell, *options); });
 }
 
 }  // namespace mega::cli

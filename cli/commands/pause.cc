@@ -37,25 +37,24 @@ int Ask(const Shell& shell, const Options& options, Call call,
   return AnswerJob(((*client).*call)(options.handle), options.output, text);
 }
 
-void Add(CLI::App& app, Shell& shell, const char* name, const char* what, const char* example,
-         Call call, std::string (*text)(const v1::Job& job)) {
-  CLI::App* command = AddCommand(app, name, what, example);
+void Add(Command program, const Shell& shell, const char* name, const char* what,
+         const char* example, Call call, std::string (*text)(const v1::Job& job)) {
+  Command command = program.AddCommand(name, what, example);
   auto options = std::make_shared<Options>();
-  command->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
-  AddOutput(*command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
-  command->callback(
-      [&shell, options, call, text] { shell.exit_code = Ask(shell, *options, call, text); });
+  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  AddOutput(command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
+  command.OnRun([&shell, options, call, text] { return Ask(shell, *options, call, text); });
 }
 
 }  // namespace
 
-void AddPause(CLI::App& app, Shell& shell) {
-  Add(app, shell, "pause", "Save a job and give its devices back", "megactl pause shakespeare",
+void AddPause(Command program, const Shell& shell) {
+  Add(program, shell, "pause", "Save a job and give its devices back", "megactl pause shakespeare",
       &Client::PauseJob, Paused);
 }
 
-void AddResume(CLI::App& app, Shell& shell) {
-  Add(app, shell, "resume", "Let a paused job go on where it was", "megactl resume shakespeare",
+void AddResume(Command program, const Shell& shell) {
+  Add(program, shell, "resume", "Let a paused job go on where it was", "megactl resume shakespeare",
       &Client::ResumeJob, Resumed);
 }
 

@@ -99,23 +99,23 @@ int Plan(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddPlan(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "plan", "Show the layout a job would get, and why",
-                                 "megactl plan job.yaml --nodes 2 --devices 8");
+void AddPlan(Command program, const Shell& shell) {
+  Command command = program.AddCommand("plan", "Show the layout a job would get, and why",
+                                       "megactl plan job.yaml --nodes 2 --devices 8");
   auto options = std::make_shared<Options>();
-  command->add_option("file", options->file, "Job file, - for standard input")->required();
-  command->add_option("--set", options->overrides, "Override a key: training.steps=20")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  command->add_option("--nodes", options->nodes, "Plan offline for this many imaginary nodes")
-      ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
-      ->type_name("N");
-  command->add_option("--devices", options->devices, "…with this many devices each")
-      ->check(CLI::Range(int64_t{1}, int64_t{4096}))
-      ->type_name("N");
-  command->add_flag("--spec", options->spec, "Print the job file with all defaults instead");
-  AddOutput(*command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
-  command->callback([&shell, options] { shell.exit_code = Plan(shell, *options); });
+  command.AddOption("file", options->file, "Job file, - for standard input").Required();
+  command.AddOption("--set", options->overrides, "Override a key: training.steps=20")
+      .TypeName("KEY=VALUE")
+      .OneWordEach();
+  command.AddOption("--nodes", options->nodes, "Plan offline for this many imaginary nodes")
+      .InRange(1, 100'000)
+      .TypeName("N");
+  command.AddOption("--devices", options->devices, "…with this many devices each")
+      .InRange(1, 4096)
+      .TypeName("N");
+  command.AddFlag("--spec", options->spec, "Print the job file with all defaults instead");
+  AddOutput(command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
+  command.OnRun([&shell, options] { return Plan(shell, *options); });
 }
 
 }  // namespace mega::cli

@@ -67,14 +67,14 @@ int Queue(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddQueue(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "queue", "List the jobs that wait for devices, next first",
-                                 "megactl queue -o json");
+void AddQueue(Command program, const Shell& shell) {
+  Command command = program.AddCommand("queue", "List the jobs that wait for devices, next first",
+                                       "megactl queue -o json");
   auto options = std::make_shared<Options>();
-  command->add_flag("--no-headers", options->no_headers, "Rows alone");
-  AddOutput(*command, options->output,
+  command.AddFlag("--no-headers", options->no_headers, "Rows alone");
+  AddOutput(command, options->output,
             {Output::kTable, Output::kJson, Output::kYaml, Output::kName});
-  command->callback([&shell, options] { shell.exit_code = Queue(shell, *options); });
+  command.OnRun([&shell, options] { return Queue(shell, *options); });
 }
 
 }  // namespace mega::cli

@@ -27,14 +27,14 @@ int Restart(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddRestart(CLI::App& app, Shell& shell) {
-  CLI::App* command =
-      AddCommand(app, "restart", "End a job's attempt and start another from its newest checkpoint",
-                 "megactl restart shakespeare");
+void AddRestart(Command program, const Shell& shell) {
+  Command command = program.AddCommand(
+      "restart", "End a job's attempt and start another from its newest checkpoint",
+      "megactl restart shakespeare");
   auto options = std::make_shared<Options>();
-  command->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
-  AddOutput(*command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
-  command->callback([&shell, options] { shell.exit_code = Restart(shell, *options); });
+  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  AddOutput(command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
+  command.OnRun([&shell, options] { return Restart(shell, *options); });
 }
 
 }  // namespace mega::cli

@@ -318,34 +318,34 @@ class Runner {
 
 }  // namespace
 
-void AddRun(CLI::App& app, Shell& shell) {
-  CLI::App* command =
-      AddCommand(app, "run", "Train one job on this machine, from start to sample",
-                 "megactl run deploy/examples/shakespeare.yaml --set training.steps=100");
-  command->footer("Ctrl-C cancels the job and ends every process it started; twice kills them.");
+void AddRun(Command program, const Shell& shell) {
+  Command command =
+      program.AddCommand("run", "Train one job on this machine, from start to sample",
+                         "megactl run deploy/examples/shakespeare.yaml --set training.steps=100");
+  command.Footer("Ctrl-C cancels the job and ends every process it started; twice kills them.");
   auto options = std::make_shared<Options>();
-  command->add_option("file", options->file, "Job file, - for standard input")->required();
-  command->add_option("--set", options->overrides, "Override a key: training.steps=20")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  command.AddOption("file", options->file, "Job file, - for standard input").Required();
+  command.AddOption("--set", options->overrides, "Override a key: training.steps=20")
+      .TypeName("KEY=VALUE")
+      .OneWordEach();
   command
-      ->add_option("--devices", options->devices,
-                   "CPU devices of each worker (default: what the job needs, else the cores)")
-      ->check(CLI::Range(int64_t{1}, int64_t{4096}))
-      ->type_name("N");
-  command->add_option("--workers", options->workers, "Workers to start (default 1)")
-      ->check(CLI::Range(int64_t{1}, int64_t{256}))
-      ->type_name("N");
+      .AddOption("--devices", options->devices,
+                 "CPU devices of each worker (default: what the job needs, else the cores)")
+      .InRange(1, 4096)
+      .TypeName("N");
+  command.AddOption("--workers", options->workers, "Workers to start (default 1)")
+      .InRange(1, 256)
+      .TypeName("N");
   command
-      ->add_option("--run-dir", options->run_dir,
-                   "Folder of everything the run makes (default mega-runs/NAME-TIME-RANDOM)")
-      ->type_name("FOLDER");
-  command->add_option("--steps-out", options->steps_out, "Write each step as a JSON line here")
-      ->type_name("FILE");
-  command->add_flag("--keep", options->keep, "Leave the cluster up until Ctrl-C");
-  command->add_flag("--no-sample", options->no_sample, "Generate no text at the end");
-  command->add_flag("-v,--verbose", options->verbose, "Time of each stage, on standard error");
-  command->callback([&shell, options] { shell.exit_code = Runner(shell, *options).Run(); });
+      .AddOption("--run-dir", options->run_dir,
+                 "Folder of everything the run makes (default mega-runs/NAME-TIME-RANDOM)")
+      .TypeName("FOLDER");
+  command.AddOption("--steps-out", options->steps_out, "Write each step as a JSON line here")
+      .TypeName("FILE");
+  command.AddFlag("--keep", options->keep, "Leave the cluster up until Ctrl-C");
+  command.AddFlag("--no-sample", options->no_sample, "Generate no text at the end");
+  command.AddFlag("-v,--verbose", options->verbose, "Time of each stage, on standard error");
+  command.OnRun([&shell, options] { return Runner(shell, *options).Run(); });
 }
 
 }  // namespace mega::cli

@@ -31,18 +31,17 @@ int Scale(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddScale(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "scale", "Give a job another number of nodes",
-                                 "megactl scale shakespeare --nodes 4");
+void AddScale(Command program, const Shell& shell) {
+  Command command = program.AddCommand("scale", "Give a job another number of nodes",
+                                       "megactl scale shakespeare --nodes 4");
   auto options = std::make_shared<Options>();
-  command->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
-  command
-      ->add_option("--nodes", options->nodes, "Within resources.nodes.min and max of its job file")
-      ->check(AtLeast(1))
-      ->required();
-  command->add_flag("--now", options->now, "Save now, instead of waiting for the next checkpoint");
-  AddOutput(*command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
-  command->callback([&shell, options] { shell.exit_code = Scale(shell, *options); });
+  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  command.AddOption("--nodes", options->nodes, "Within resources.nodes.min and max of its job file")
+      .AtLeast(1)
+      .Required();
+  command.AddFlag("--now", options->now, "Save now, instead of waiting for the next checkpoint");
+  AddOutput(command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
+  command.OnRun([&shell, options] { return Scale(shell, *options); });
 }
 
 }  // namespace mega::cli

@@ -4,12 +4,12 @@
 
 namespace mega::cli {
 
-void AddSchema(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "schema", "Print the JSON Schema of the job file",
-                                 "megactl schema > job.schema.json");
-  command->callback([&shell] {
+void AddSchema(Command program) {
+  Command command = program.AddCommand("schema", "Print the JSON Schema of the job file",
+                                       "megactl schema > job.schema.json");
+  command.OnRun([] {
     PrintStdout(spec::JsonSchema().dump(2) + "\n");
-    shell.exit_code = kExitOk;
+    return kExitOk;
   });
 }
 

@@ -42,17 +42,15 @@ int Steps(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddSteps(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "steps", "Show the steps of a job: loss, speed",
-                                 "megactl steps -f shakespeare -o json | jq .loss");
+void AddSteps(Command program, const Shell& shell) {
+  Command command = program.AddCommand("steps", "Show the steps of a job: loss, speed",
+                                       "megactl steps -f shakespeare -o json | jq .loss");
   auto options = std::make_shared<Options>();
-  command->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
-  command->add_flag("-f,--follow", options->follow, "Go on until the job ends");
-  command->add_option("--from", options->from, "First step to show")
-      ->check(AtLeast(1))
-      ->type_name("STEP");
-  AddLineOutput(*command, options->output);
-  command->callback([&shell, options] { shell.exit_code = Steps(shell, *options); });
+  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  command.AddFlag("-f,--follow", options->follow, "Go on until the job ends");
+  command.AddOption("--from", options->from, "First step to show").AtLeast(1).TypeName("STEP");
+  AddLineOutput(command, options->output);
+  command.OnRun([&shell, options] { return Steps(shell, *options); });
 }
 
 }  // namespace mega::cli

@@ -21,8 +21,8 @@ struct Options {
 // A random UUID of the kernel's making.
 absl::StatusOr<std::string> RandomUuid() {
   std::ifstream file("/proc/sys/kernel/random/uuid");
-  std::string uuid;
-  if (!std::getline(file, uuid) || uuid.size() != 36)
+  std::string uuid(36, '\0');
+  if (!file.read(uuid.data(), 36))
     return Internal("/proc/sys/kernel/random/uuid gave no UUID; pass --request-id");
   return uuid;
 }
@@ -74,23 +74,23 @@ int Submit(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddSubmit(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "submit", "Submit a job file",
-                                 "megactl submit job.yaml --set training.steps=1000");
+void AddSubmit(Command program, const Shell& shell) {
+  Command command = program.AddCommand("submit", "Submit a job file",
+                                       "megactl submit job.yaml --set training.steps=1000");
   auto options = std::make_shared<Options>();
-  command->add_option("file", options->file, "Job file, - for standard input")->required();
-  command->add_option("--set", options->overrides, "Override a key: training.steps=20")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  command->add_option("--request-id", options->request_id,
-                      "The same id gives the same job, however often it is sent");
-  command->add_flag(
+  command.AddOption("file", options->file, "Job file, - for standard input").Required();
+  command.AddOption("--set", options->overrides, "Override a key: training.steps=20")
+      .TypeName("KEY=VALUE")
+      .OneWordEach();
+  command.AddOption("--request-id", options->request_id,
+                    "The same id gives the same job, however often it is sent");
+  command.AddFlag(
       "--dry-run", options->dry_run,
       "Check everything, store nothing; with -o json the job that would be, which has no uid");
-  command->add_flag("-q,--quiet", options->quiet, "Print the job's id alone");
-  AddOutput(*command, options->output,
+  command.AddFlag("-q,--quiet", options->quiet, "Print the job's id alone");
+  AddOutput(command, options->output,
             {Output::kTable, Output::kJson, Output::kYaml, Output::kName});
-  command->callback([&shell, options] { shell.exit_code = Submit(shell, *options); });
+  command.OnRun([&shell, options] { return Submit(shell, *options); });
 }
 
 }  // namespace mega::cli

@@ -35,11 +35,11 @@ int Version(const Shell& shell, Output output) {
 
 }  // namespace
 
-void AddVersion(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "version", "Show versions", "megactl version -o json");
+void AddVersion(Command program, const Shell& shell) {
+  Command command = program.AddCommand("version", "Show versions", "megactl version -o json");
   auto output = std::make_shared<Output>(Output::kTable);
-  AddOutput(*command, *output, {Output::kTable, Output::kJson});
-  command->callback([&shell, output] { shell.exit_code = Version(shell, *output); });
+  AddOutput(command, *output, {Output::kTable, Output::kJson});
+  command.OnRun([&shell, output] { return Version(shell, *output); });
 }
 
 }  // namespace mega::cli

@@ -66,18 +66,18 @@ int Wait(const Shell& shell, const Options& options) {
 
 }  // namespace
 
-void AddWait(CLI::App& app, Shell& shell) {
-  CLI::App* command = AddCommand(app, "wait", "Wait until a job has ended",
-                                 "megactl wait shakespeare --timeout 2h && echo trained");
-  command->footer(
+void AddWait(Command program, const Shell& shell) {
+  Command command = program.AddCommand("wait", "Wait until a job has ended",
+                                       "megactl wait shakespeare --timeout 2h && echo trained");
+  command.Footer(
       "Exit codes: 0 succeeded, 100 failed, 101 not finished in time, 102 not found, 103 "
       "cancelled;\n6 when the coordinator cannot be reached.");
   auto options = std::make_shared<Options>();
-  command->add_option("job", options->handle, "Name, id, or the unique start of one")->required();
-  command->add_option("--timeout", options->timeout, "Give up after 30s, 2h … (default: never)")
-      ->type_name("TIME");
-  command->add_flag("-q,--quiet", options->quiet, "Print nothing");
-  command->callback([&shell, options] { shell.exit_code = Wait(shell, *options); });
+  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  command.AddOption("--timeout", options->timeout, "Give up after 30s, 2h … (default: never)")
+      .TypeName("TIME");
+  command.AddFlag("-q,--quiet", options->quiet, "Print nothing");
+  command.OnRun([&shell, options] { return Wait(shell, *options); });
 }
 
 }  // namespace mega::cli

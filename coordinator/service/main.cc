@@ -9,7 +9,6 @@
 #include <iostream>
 #include <string>
 
-#include "CLI/CLI.hpp"
 #include "base/atomic_file.h"
 #include "base/command_line/command_line.h"
 #include "base/grpc_log.h"
@@ -21,14 +20,9 @@
 namespace mega {
 namespace {
 
-constexpr char kExamples[] =
-    "Examples:\n"
-    "  mega-coordinator --state-dir /var/lib/mega --listen 127.0.0.1:7070\n"
-    "  mega-coordinator replay /var/lib/mega        decide a journal's inputs again and compare\n"
-    "\n"
-    "Accepts training jobs, plans them, gives their ranks to workers and keeps them running.\n"
+constexpr char kExitCodes[] =
     "Exit codes: 0 stopped as asked, 1 cannot start, 2 usage, 3 the store failed, 4 a replay "
-    "differs.\n";
+    "differs.";
 
 enum ExitCode : int { kOk = 0, kCannotStart = 1, kUsage = 2, kStoreFailed = 3, kDiffers = 4 };
 
@@ -158,66 +152,76 @@ int RunReplay(const std::string& folder, int64_t from) {
   return result->differences == 0 ? kOk : kDiffers;
 }
 
-void AddServeFlags(CLI::App& app, ServeFlags& flags) {
+void AddServeFlags(Command program, ServeFlags& flags) {
   service::CoordinatorOptions& options = flags.options;
-  app.add_option("--state-dir", options.state_dir, "Folder of the durable state and the journal");
-  app.add_option("--listen", options.listen, "HOST:PORT of the API; port 0 takes a free one")
-      ->capture_default_str();
-  app.add_option("--port-file", flags.port_file, "Written with HOST:PORT once serving");
-  app.add_option("--metrics-listen", options.metrics_listen,
+  program.AddOption("--state-dir", options.state_dir,
+                    "Folder of the durable state and the journal");
+  program.AddOption("--listen", options.listen, "HOST:PORT of the API; port 0 takes a free one")
+      .ShowDefault();
+  program.AddOption("--port-file", flags.port_file, "Written with HOST:PORT once serving");
+  program
+      .AddOption("--metrics-listen", options.metrics_listen,
                  "HOST:PORT of /metrics; empty: no metrics")
-      ->capture_default_str();
-  app.add_option("--metrics-port-file", flags.metrics_port_file,
-                 "Written with HOST:PORT of /metrics");
-  app.add_option("--lease", flags.lease, "Without renewal a worker ends its ranks after this")
-      ->capture_default_str();
-  app.add_option("--outage-grace", flags.outage_grace,
+      .ShowDefault();
+  program.AddOption("--metrics-port-file", flags.metrics_port_file,
+                    "Written with HOST:PORT of /metrics");
+  program.AddOption("--lease", flags.lease, "Without renewal a worker ends its ranks after this")
+      .ShowDefault();
+  program
+      .AddOption("--outage-grace", flags.outage_grace,
                  "Ranks may outlive a coordinator outage this long (in force with witnesses)")
-      ->capture_default_str();
-  app.add_option("--job-retention", flags.job_retention,
+      .ShowDefault();
+  program
+      .AddOption("--job-retention", flags.job_retention,
                  "An ended job is forgotten after this, with its events and steps; its checkpoints "
                  "stay")
-      ->capture_default_str();
-  app.add_option("--most-ended-jobs", options.core.most_ended_jobs,
+      .ShowDefault();
+  program
+      .AddOption("--most-ended-jobs", options.core.most_ended_jobs,
                  "The oldest ended jobs beyond these are forgotten earlier")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{0}, int64_t{100'000'000}));
-  app.add_option("--node-retention", flags.node_retention,
+      .ShowDefault()
+      .InRange(0, 100'000'000);
+  program
+      .AddOption("--node-retention", flags.node_retention,
                  "A node that was lost and not cordoned is forgotten after this")
-      ->capture_default_str();
-  app.add_option("--journal-bytes", options.journal_bytes, "Bound of the journal; 0: none")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 44));
-  app.add_flag("--accept-lost-state", options.accept_lost_state,
-               "Start although changes that were acknowledged are missing from --state-dir");
-  app.add_flag("--insecure", options.insecure,
-               "Plain text beyond loopback: only on a trusted network");
-  AddLogLevel(app, flags.log_level);
-  app.add_flag("--exit-on-stdin-eof", flags.exit_on_stdin_eof, "Stop when stdin ends");
+      .ShowDefault();
+  program.AddOption("--journal-bytes", options.journal_bytes, "Bound of the journal; 0: none")
+      .ShowDefault()
+      .InRange(0, int64_t{1} << 44);
+  program.AddFlag("--accept-lost-state", options.accept_lost_state,
+                  "Start although changes that were acknowledged are missing from --state-dir");
+  program.AddFlag("--insecure", options.insecure,
+                  "Plain text beyond loopback: only on a trusted network");
+  AddLogLevel(program, flags.log_level);
+  program.AddFlag("--exit-on-stdin-eof", flags.exit_on_stdin_eof, "Stop when stdin ends");
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app(kExamples, "mega-coordinator");
-  app.fallthrough();
+  Program program(
+      "mega-coordinator",
+      "Accepts training jobs, plans them, gives their ranks to workers and keeps them running.",
+      "mega-coordinator --state-dir /var/lib/mega --listen 127.0.0.1:7070");
+  program.Footer(kExitCodes);
   ServeFlags flags;
-  AddServeFlags(app, flags);
-  app.add_subcommand("serve", "Serve (the default)");
-  CLI::App* version = app.add_subcommand("version", "Print the release");
-  CLI::App* replay = app.add_subcommand(
+  AddServeFlags(program, flags);
+  program.AddCommand("serve", "Serve (the default)",
+                     "mega-coordinator serve --state-dir /var/lib/mega");
+  Command version = program.AddCommand("version", "Print the release", "mega-coordinator version");
+  Command replay = program.AddCommand(
       "replay",
-      "Example: mega-coordinator replay /var/lib/mega\nRuns the journal's inputs through "
-      "the core again and compares every decision with the recorded one");
+      "Runs the journal's inputs through the core again and compares every decision with the "
+      "recorded one",
+      "mega-coordinator replay /var/lib/mega");
   std::string folder;
   int64_t from = 0;
-  replay->add_option("DIR", folder, "State folder, or the journal in it")->required();
-  replay->add_option("--from", from, "Compare from this input on")->check(AtLeast(0));
-  app.require_subcommand(0, 1);
-  if (const auto code = ParseArguments(app, argc, argv)) return *code;
-  if (version->parsed()) {
+  replay.AddOption("DIR", folder, "State folder, or the journal in it").Required();
+  replay.AddOption("--from", from, "Compare from this input on").AtLeast(0);
+  if (const auto code = program.Parse(argc, argv)) return *code;
+  if (version.WasChosen()) {
     std::cout << "mega-coordinator " << kVersion << "\n";
     return kOk;
   }
-  if (replay->parsed()) return RunReplay(folder, from);
+  if (replay.WasChosen()) return RunReplay(folder, from);
   return Serve(std::move(flags));
 }
 

@@ -135,6 +135,22 @@ TEST(Layers, CoreScheduleAndLeaseTouchNoClockThreadOrNetwork) {
   }
 }
 
+// It takes ten seconds to compile (docs/decisions/0006).
+TEST(Layers, OneModuleAloneIncludesCli11) {
+  int includers = 0;
+  for (const std::string& file : Sources()) {
+    const std::string text = ReadFile(kSource / file);
+    if (text.find("include <CLI/") == std::string::npos &&
+        text.find("include \"CLI/") == std::string::npos)
+      continue;
+    ++includers;
+    EXPECT_EQ(file.rfind("base/command_line/", 0), 0u)
+        << file << " includes CLI11; declare options with base/command_line/command_line.h";
+    EXPECT_EQ(fs::path(file).extension(), ".cc") << file << " hands CLI11 on to who includes it";
+  }
+  EXPECT_GT(includers, 0);
+}
+
 TEST(Layers, EveryModuleHasAReadme) {
   const Graph graph = BuildGraph();
   std::set<std::string> without;

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "CLI/CLI.hpp"
 #include "base/atomic_file.h"
 #include "base/command_line/command_line.h"
 #include "base/dns_name.h"
@@ -34,45 +33,44 @@ struct Flags {
   bool exit_on_stdin_eof = false;
 };
 
-void Declare(CLI::App& app, Flags& flags) {
-  app.description(
-      "Example:\n"
-      "  mega-worker --coordinator 127.0.0.1:7070 --state-dir /var/lib/mega-worker\n\n"
-      "Owns the devices of one node and runs a mega-engine for every rank that the coordinator\n"
-      "places here. When its lease is not renewed it ends its ranks.\n"
-      "Exit codes: 0 ended by a signal, 1 failure, 2 usage.");
-  app.add_option("--coordinator", flags.daemon.coordinator, "HOST:PORT of the coordinator")
-      ->required();
-  app.add_option("--state-dir", flags.daemon.state_dir,
+void Declare(Program& program, Flags& flags) {
+  program.Footer("Exit codes: 0 ended by a signal, 1 failure, 2 usage.");
+  program.AddOption("--coordinator", flags.daemon.coordinator, "HOST:PORT of the coordinator")
+      .Required();
+  program
+      .AddOption("--state-dir", flags.daemon.state_dir,
                  "Folder of this worker alone: run directories, logs, worker.json")
-      ->required();
-  app.add_option("--node", flags.node, "Name of this node (default: host name)");
-  app.add_option("--devices", flags.daemon.devices,
+      .Required();
+  program.AddOption("--node", flags.node, "Name of this node (default: host name)");
+  program
+      .AddOption("--devices", flags.daemon.devices,
                  "CPU devices to offer, each with its share of the cores (default: one a core)")
-      ->check(CLI::Range(int64_t{1}, int64_t{4096}));
-  app.add_option("--listen", flags.daemon.listen,
+      .InRange(1, 4096);
+  program
+      .AddOption("--listen", flags.daemon.listen,
                  "HOST:PORT for other workers; on loopback, the ranks listen to no other machine")
-      ->capture_default_str();
-  app.add_option("--metrics-listen", flags.daemon.metrics_listen, "HOST:PORT of /metrics")
-      ->capture_default_str();
-  app.add_option("--port-file", flags.port_file, "Gets HOST:PORT once --listen is open");
-  app.add_option("--metrics-port-file", flags.metrics_port_file,
-                 "Gets HOST:PORT once /metrics is open");
-  app.add_option("--engine", flags.daemon.engine,
-                 "Path of mega-engine (default: beside this program)");
-  app.add_option("--label", flags.labels, "KEY=VALUE of the node; may be repeated");
-  app.add_option(
-         "--kept-log-bytes", flags.daemon.kept_logs.bytes,
-         "Logs of jobs that have ended are removed, the oldest first, beyond this many bytes "
-         "of logs or 1000 jobs")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50))
-      ->capture_default_str();
-  AddLogLevel(app, flags.log_level);
-  app.add_flag("--insecure", flags.insecure,
-               "Allow addresses beyond loopback although this release has no TLS");
-  app.add_flag("--exit-on-stdin-eof", flags.exit_on_stdin_eof,
-               "Leave when standard input ends: a parent that dies takes this worker with it");
-  app.set_version_flag("--version", kVersion);
+      .ShowDefault();
+  program.AddOption("--metrics-listen", flags.daemon.metrics_listen, "HOST:PORT of /metrics")
+      .ShowDefault();
+  program.AddOption("--port-file", flags.port_file, "Gets HOST:PORT once --listen is open");
+  program.AddOption("--metrics-port-file", flags.metrics_port_file,
+                    "Gets HOST:PORT once /metrics is open");
+  program.AddOption("--engine", flags.daemon.engine,
+                    "Path of mega-engine (default: beside this program)");
+  program.AddOption("--label", flags.labels, "KEY=VALUE of the node; may be repeated");
+  program
+      .AddOption(
+          "--kept-log-bytes", flags.daemon.kept_logs.bytes,
+          "Logs of jobs that have ended are removed, the oldest first, beyond this many bytes "
+          "of logs or 1000 jobs")
+      .InRange(0, int64_t{1} << 50)
+      .ShowDefault();
+  AddLogLevel(program, flags.log_level);
+  program.AddFlag("--insecure", flags.insecure,
+                  "Allow addresses beyond loopback although this release has no TLS");
+  program.AddFlag("--exit-on-stdin-eof", flags.exit_on_stdin_eof,
+                  "Leave when standard input ends: a parent that dies takes this worker with it");
+  program.AddVersion(kVersion);
 }
 
 absl::Status CheckAddresses(const Flags& flags) {
@@ -177,9 +175,13 @@ int Main(int argc, char** argv) {
   // A child of a worker (probes/): in and out, before anything else is there.
   if (argc == 3 && std::string_view(argv[1]) == "probe") return RunCheck(argv[2]);
   Flags flags;
-  CLI::App app("mega-worker");
-  Declare(app, flags);
-  if (const auto code = ParseArguments(app, argc, argv)) return *code;
+  Program program(
+      "mega-worker",
+      "Owns the devices of one node and runs a mega-engine for every rank that the coordinator\n"
+      "places here. When its lease is not renewed it ends its ranks.",
+      "mega-worker --coordinator 127.0.0.1:7070 --state-dir /var/lib/mega-worker");
+  Declare(program, flags);
+  if (const auto code = program.Parse(argc, argv)) return *code;
   log::Init("worker", flags.log_level);
   LogGrpcAtDebug();
   const absl::Status usage = Complete(flags);

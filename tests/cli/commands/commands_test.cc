@@ -123,6 +123,7 @@ TEST_F(CommandsTest, NumbersOutOfRangeAreRefusedWithTheRange) {
            {{"logs", "x", "--tail", "-1"}, "1 byte or more"},
            {{"steps", "x", "--from", "-3"}, "at least 1"},
            {{"scale", "x", "--nodes", "-2"}, "at least 1"},
+           {{"namespaces", "set", "x", "--max-jobs", "99999999999999999999"}, "from -9223372036"},
            {{"plan", kTiny, "--nodes", "-2"}, "1 to 100000"},
            {{"plan", kTiny, "--nodes", "1", "--devices", "0"}, "1 to 4096"},
            {{"run", kTiny, "--devices", "-1"}, "1 to 4096"},

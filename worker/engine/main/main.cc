@@ -1,6 +1,5 @@
 // mega-engine: one binary, several tasks. The worker starts `train`, one process a rank; megactl
 // starts the offline ones.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -16,70 +15,72 @@
 namespace mega::engine {
 namespace {
 
-void AddGenerateOptions(CLI::App& command, GenerateOptions& options) {
-  command.add_option("--model", options.model, "Mega checkpoint or Hugging Face folder")
-      ->required();
-  command.add_option("--prompt", options.prompts, "Text to continue; may be repeated");
-  command.add_option("--ids", options.ids, "Token ids to continue: 1,2,3")->delimiter(',');
-  command.add_option("-n,--max-new-tokens", options.max_new_tokens)
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
-      ->capture_default_str();
-  command.add_flag("--greedy", options.greedy, "Always the likeliest token");
+void AddGenerateOptions(Command command, GenerateOptions& options) {
+  command.AddOption("--model", options.model, "Mega checkpoint or Hugging Face folder").Required();
+  command.AddOption("--prompt", options.prompts, "Text to continue; may be repeated");
+  command.AddOption("--ids", options.ids, "Token ids to continue: 1,2,3").Delimiter(',');
+  command.AddOption("-n,--max-new-tokens", options.max_new_tokens)
+      .InRange(1, int64_t{1} << 30)
+      .ShowDefault();
+  command.AddFlag("--greedy", options.greedy, "Always the likeliest token");
   inference::SamplingOptions& sampling = options.sampling;
-  command.add_option("--temperature", sampling.temperature)
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  command.add_option("--top-k", sampling.top_k, "0: all")->check(AtLeast(0));
-  command.add_option("--top-p", sampling.top_p)->check(CLI::Range(0.0, 1.0));
-  command.add_option("--min-p", sampling.min_p)->check(CLI::Range(0.0, 1.0));
-  command.add_option("--repetition-penalty", sampling.repetition_penalty)
-      ->check(CLI::Range(0.01, 100.0));
-  command.add_option("--seed", sampling.seed);
-  command.add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 4096));
-  command.add_option("-o,--output", options.output)->check(CLI::IsMember({"text", "json"}));
+  command.AddOption("--temperature", sampling.temperature).InRange(0.0, 100.0).ShowDefault();
+  command.AddOption("--top-k", sampling.top_k, "0: all").AtLeast(0);
+  command.AddOption("--top-p", sampling.top_p).InRange(0.0, 1.0);
+  command.AddOption("--min-p", sampling.min_p).InRange(0.0, 1.0);
+  command.AddOption("--repetition-penalty", sampling.repetition_penalty).InRange(0.01, 100.0);
+  command.AddOption("--seed", sampling.seed);
+  command.AddOption("--threads", options.threads, "0: all cores").InRange(0, 4096);
+  command.AddOption("-o,--output", options.output).OneOf({"text", "json"});
 }
 
-void AddDataBuildOptions(CLI::App& command, DataOptions& options) {
-  command.add_option("files", options.files, "Text or JSONL files")->required();
-  command.add_option("--out", options.out, "Prefix of the .bin and .idx to write")->required();
-  command.add_option("--tokenizer", options.tokenizer)->capture_default_str();
+void AddDataBuildOptions(Command command, DataOptions& options) {
+  command.AddOption("files", options.files, "Text or JSONL files").Required();
+  command.AddOption("--out", options.out, "Prefix of the .bin and .idx to write").Required();
+  command.AddOption("--tokenizer", options.tokenizer).ShowDefault();
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app{
-      "Example: mega-engine generate --model CHECKPOINT --prompt 'To be' -n 100\n"
-      "The trainer process of Mega. People use megactl, which runs it."};
-  app.require_subcommand(1);
+  Program program("mega-engine", "The trainer process of Mega. People use megactl, which runs it.",
+                  "megactl generate --model FOLDER --prompt 'To be' -n 200");
+  program.RequireCommand();
   log::Level log_level = log::Level::kInfo;
-  AddLogLevel(app, log_level);
+  AddLogLevel(program, log_level);
 
   TrainerLink::Options train;
   int64_t attempt = 0, epoch = 0, rank = 0;
   std::string job;
-  CLI::App* train_command = app.add_subcommand("train", "A rank of a job (started by mega-worker)");
-  train_command->add_option("--socket", train.socket, "Unix socket of the worker")->required();
-  train_command->add_option("--job", job, "uid of the job")->required();
-  train_command->add_option("--attempt", attempt)->required()->check(AtLeast(0));
-  train_command->add_option("--epoch", epoch)->required()->check(AtLeast(0));
-  train_command->add_option("--rank", rank)->required()->check(AtLeast(0));
+  Command train_command = program.AddCommand(
+      "train", "A rank of a job (started by mega-worker)",
+      "mega-engine train --socket SOCKET --job UID --attempt 1 --epoch 1 --rank 0");
+  train_command.AddOption("--socket", train.socket, "Unix socket of the worker").Required();
+  train_command.AddOption("--job", job, "uid of the job").Required();
+  train_command.AddOption("--attempt", attempt).Required().AtLeast(0);
+  train_command.AddOption("--epoch", epoch).Required().AtLeast(0);
+  train_command.AddOption("--rank", rank).Required().AtLeast(0);
 
   GenerateOptions generate;
-  CLI::App* generate_command = app.add_subcommand("generate", "Text from a model");
-  AddGenerateOptions(*generate_command, generate);
+  Command generate_command = program.AddCommand(
+      "generate", "Text from a model", "megactl generate --model FOLDER --prompt 'To be' -n 200");
+  AddGenerateOptions(generate_command, generate);
 
   DataOptions data;
-  CLI::App* data_command = app.add_subcommand("data", "Datasets");
-  data_command->require_subcommand(1);
-  CLI::App* build_command = data_command->add_subcommand("build", "Text or JSONL into .bin/.idx");
-  AddDataBuildOptions(*build_command, data);
+  Command data_command =
+      program.AddCommand("data", "Datasets", "megactl data build --out corpus book.txt more.jsonl");
+  data_command.RequireCommand();
+  Command build_command =
+      data_command.AddCommand("build", "Text or JSONL into .bin/.idx",
+                              "megactl data build --out corpus book.txt more.jsonl");
+  AddDataBuildOptions(build_command, data);
 
   std::string output = "text";
-  CLI::App* version_command = app.add_subcommand("version", "Version and numeric libraries");
-  version_command->add_option("-o,--output", output)->check(CLI::IsMember({"text", "json"}));
+  Command version_command =
+      program.AddCommand("version", "Version and numeric libraries", "mega-engine version -o json");
+  version_command.AddOption("-o,--output", output).OneOf({"text", "json"});
 
-  if (const auto code = ParseArguments(app, argc, argv)) return *code;
+  if (const auto code = program.Parse(argc, argv)) return *code;
   LogGrpcAtDebug();
-  if (*train_command) {
+  if (train_command.WasChosen()) {
     log::Init("engine/" + std::to_string(rank), log_level);
     train.rank.set_job_uid(job);
     train.rank.set_attempt(attempt);
@@ -88,8 +89,8 @@ int Main(int argc, char** argv) {
     return Train(train);
   }
   log::Init("engine", log_level);
-  if (*generate_command) return Generate(generate);
-  if (*build_command) return BuildData(data);
+  if (generate_command.WasChosen()) return Generate(generate);
+  if (build_command.WasChosen()) return BuildData(data);
   if (output == "json") {
     const nlohmann::json version = {{"version", kVersion},
                                     {"numeric_libraries", {kernels::NumericLibraries()}}};
