@@ -6,17 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_name.h"
 #include "manifest/cover.h"
 
 namespace mega::manifest {
-namespace {
-
-bool IsPlainName(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.size() <= 255 &&
-         name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
-}
-
-}  // namespace
 
 absl::Status Validate(const v1::Manifest& manifest) {
   if (manifest.version() != 1) {
@@ -38,7 +31,7 @@ absl::Status Validate(const v1::Manifest& manifest) {
   }
   std::set<std::string> files;
   for (const v1::CheckpointFile& file : manifest.files()) {
-    if (!IsPlainName(file.name())) {
+    if (!IsFileName(file.name())) {
       return InvalidArgument("file name '{}' is not a plain name", file.name());
     }
     if (file.bytes() < 0) {

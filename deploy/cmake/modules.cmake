@@ -1,4 +1,4 @@
-# mega_library(NAME DEPS module... [LINK target...] [FOLDERS folder...] [CONTROL_PLANE] [PRECOMPILED wire|rpc])
+# mega_library(NAME DEPS module... [LINK target...] [FOLDERS folder...] [CONTROL_PLANE] [PRECOMPILED rpc|none])
 #   All .cc of the calling folder but *main.cc, and of FOLDERS inside it. DEPS are mega modules: the link line and, word for word, the
 #   include directions that tests/layers allows. LINK are third-party targets.
 # mega_binary(NAME DEPS ...)          main.cc (or NAME_main.cc) of the folder, into DIR/bin
@@ -36,7 +36,10 @@ function(mega_library name)
     target_include_directories(mega_${name} PUBLIC ${CMAKE_SOURCE_DIR})
     mega_link(mega_${name} ${ARG_DEPS})
     target_link_libraries(mega_${name} PUBLIC ${ARG_LINK})
-    if(ARG_PRECOMPILED)
+    if(NOT ARG_PRECOMPILED)
+      set(ARG_PRECOMPILED wire)
+    endif()
+    if(NOT ARG_PRECOMPILED STREQUAL "none")
       target_precompile_headers(mega_${name} REUSE_FROM mega_precompiled_${ARG_PRECOMPILED})
     endif()
   else()

@@ -8,23 +8,10 @@
 #include "fmt/core.h"
 
 namespace mega::core {
-namespace {
-
-// Its peers fell over it, and may have been heard of first.
-const v1::RankState* FindWitness(const v1::Attempt& attempt) {
-  const auto says_so = [](const v1::RankState& rank) {
-    return rank.exited() && !rank.exit().killed_by_worker() && rank.exit().signal() == 0 &&
-           rank.exit().code() == spec::kExitUnusableCheckpoint;
-  };
-  const auto found = std::ranges::find_if(attempt.ranks(), says_so);
-  return found == attempt.ranks().end() ? nullptr : &*found;
-}
-
-}  // namespace
 
 void DropDamaged(Draft& draft, v1::Job& job) {
   v1::Attempt& attempt = *job.mutable_attempts()->rbegin();
-  const v1::RankState* rank = FindWitness(attempt);
+  const v1::RankState* rank = FindOwnExit(attempt, {spec::kExitUnusableCheckpoint});
   if (rank == nullptr || !attempt.has_load()) return;
   const v1::Manifest& load = attempt.load();
   auto& known = *job.mutable_checkpoints();

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "fmt/core.h"
 
@@ -28,6 +30,14 @@ std::string DescribeExit(const v1::ExitStatus& exit) {
                          : fmt::format("code {}", exit.code());
   if (!exit.message().empty()) text += fmt::format(": {}", exit.message());
   return text;
+}
+
+const v1::RankState* FindOwnExit(const v1::Attempt& attempt, std::initializer_list<int> codes) {
+  const auto found = std::ranges::find_if(attempt.ranks(), [&](const v1::RankState& rank) {
+    return rank.exited() && !rank.exit().killed_by_worker() && rank.exit().signal() == 0 &&
+           std::ranges::count(codes, rank.exit().code()) > 0;
+  });
+  return found == attempt.ranks().end() ? nullptr : &*found;
 }
 
 void EndJob(Draft& draft, v1::Job& job, v1::JobPhase phase, std::string reason) {

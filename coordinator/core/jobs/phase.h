@@ -1,6 +1,7 @@
 // How a job's phase changes, and the words for it.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,9 @@ namespace mega::core {
 std::string_view PhaseName(v1::JobPhase phase);
 // "code 1", "signal 9 (SIGKILL)", with the engine's last words if there are any.
 std::string DescribeExit(const v1::ExitStatus& exit);
+// The first rank that ended by itself with one of `codes`: its peers fell over it, and may have
+// been heard of first. Null if none did.
+const v1::RankState* FindOwnExit(const v1::Attempt& attempt, std::initializer_list<int> codes);
 // Into a terminal phase, for ever, with its event.
 void EndJob(Draft& draft, v1::Job& job, v1::JobPhase phase, std::string reason);
 

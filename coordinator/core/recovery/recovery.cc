@@ -20,18 +20,6 @@ namespace {
 
 bool EndedWell(const v1::RankState& rank) { return rank.exited() && IsClean(rank.exit()); }
 
-// A rank whose exit says that another attempt would end the same way; null if none does.
-const v1::RankState* FindPermanent(const v1::Attempt& attempt) {
-  for (const v1::RankState& rank : attempt.ranks()) {
-    const bool is_own_verdict = rank.exited() && !rank.exit().killed_by_worker();
-    const int code = rank.exit().code();
-    if (is_own_verdict && (code == spec::kExitBadInput || code == spec::kExitDoNotRequeue)) {
-      return &rank;
-    }
-  }
-  return nullptr;
-}
-
 // Counts attempts in a row that brought no step beyond all earlier ones.
 void CountProgress(v1::Job& job, const v1::Attempt& attempt) {
   if (attempt.last_step() > job.progress_step()) {
@@ -125,7 +113,9 @@ void AfterAttempt(Draft& draft, v1::Job& job) {
                   fmt::format("all {} ranks of attempt {} ended well", attempt.ranks_size(),
                               attempt.number()));
   }
-  if (const v1::RankState* rank = FindPermanent(attempt)) {
+  // Another attempt would end the same way.
+  if (const v1::RankState* rank =
+          FindOwnExit(attempt, {spec::kExitBadInput, spec::kExitDoNotRequeue})) {
     return StopTrying(draft, job,
                       fmt::format("exit code {} of rank {}", rank->exit().code(), rank->rank()),
                       fmt::format("rank {} asked not to be started again: {}", rank->rank(),

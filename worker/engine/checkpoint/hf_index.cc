@@ -2,13 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/file_name.h"
+
 namespace mega::checkpoint {
 namespace {
-
-bool IsPlainName(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
-         name.find('\0') == std::string::npos;
-}
 
 // Everything but the weight_map of the outermost object passes unseen. False ends the parse.
 class IndexReader : public nlohmann::json_sax<nlohmann::json> {
@@ -23,7 +20,7 @@ class IndexReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(std::string& file) override {
     if (!in_map_ || depth_ != 2) return Other();
-    if (!IsPlainName(file))
+    if (!IsFileName(file))
       return Fail(fmt::format("weight_map[{}] is not the name of a file", tensor_));
     if (!file_of.emplace(tensor_, file).second)
       return Fail(fmt::format("weight_map has {} twice", tensor_));
