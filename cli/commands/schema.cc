@@ -1,6 +1,7 @@
 // megactl schema: the JSON Schema of the job file, for editors.
 #include "cli/commands/command.h"
 #include "coordinator/planner/spec/json_schema.h"
+#include "nlohmann/json.hpp"
 
 namespace mega::cli {
 

@@ -5,6 +5,7 @@
 #include "cli/commands/command.h"
 #include "cli/view/json.h"
 #include "cli/view/words.h"
+#include "nlohmann/json.hpp"
 
 namespace mega::cli {
 namespace {

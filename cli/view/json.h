@@ -6,7 +6,7 @@
 #include <string>
 
 #include "google/protobuf/message.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace mega::cli {
 

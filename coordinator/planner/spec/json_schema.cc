@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "coordinator/planner/spec/keys.h"
 #include "coordinator/planner/spec/spec.h"
+#include "nlohmann/json.hpp"
 
 namespace mega::spec {
 

@@ -2,7 +2,7 @@
 // mark mistakes with it. The envelope (apiVersion, kind, metadata, spec) included.
 #pragma once
 
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace mega::spec {
 

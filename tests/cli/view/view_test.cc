@@ -10,6 +10,7 @@
 #include "cli/view/table.h"
 #include "cli/view/words.h"
 #include "mega/v1/job.pb.h"
+#include "nlohmann/json.hpp"
 
 namespace mega::cli {
 namespace {
