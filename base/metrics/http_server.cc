@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/thread.h"
 
 namespace mega {
 namespace {
@@ -83,7 +84,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const ListenAddres
   MEGA_ASSIGN_OR_RETURN(server->listener_, Listen(listen, &server->address_.port));
   server->wake_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!server->wake_) return ErrnoStatus(errno, "eventfd");
-  server->thread_ = std::jthread([&self = *server](std::stop_token stop) { self.Serve(stop); });
+  MEGA_ASSIGN_OR_RETURN(server->thread_,
+                        StartThread([&self = *server](std::stop_token stop) { self.Serve(stop); }));
   return server;
 }
 

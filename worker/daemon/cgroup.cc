@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "absl/strings/numbers.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "fmt/core.h"
 #include "worker/daemon/state_dir.h"
@@ -57,8 +58,10 @@ int RemoveDeadGroups(const std::string& folder, const std::string& state_folder_
                      int64_t incarnation) {
   const std::string prefix = fmt::format("mega-worker-{}-", state_folder_id);
   int removed = 0;
+  const auto groups = ListFolder(folder);
+  if (!groups.ok()) return 0;
   std::error_code error;
-  for (const fs::directory_entry& group : fs::directory_iterator(folder, error)) {
+  for (const fs::directory_entry& group : *groups) {
     const std::string name = group.path().filename().string();
     int64_t of = 0;
     if (!name.starts_with(prefix) || !absl::SimpleAtoi(name.substr(prefix.size()), &of) ||
@@ -66,9 +69,9 @@ int RemoveDeadGroups(const std::string& folder, const std::string& state_folder_
       continue;
     }
     // The kernel refuses to remove a group in which a process is left.
-    for (const fs::directory_entry& rank : fs::directory_iterator(group.path(), error)) {
-      rmdir(rank.path().c_str());
-    }
+    const auto ranks = ListFolder(group.path());
+    if (!ranks.ok()) continue;
+    for (const fs::directory_entry& rank : *ranks) rmdir(rank.path().c_str());
     if (rmdir(group.path().c_str()) == 0) ++removed;
   }
   return removed;

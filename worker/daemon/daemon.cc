@@ -4,6 +4,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <system_error>
+
 #include "base/check.h"
 #include "base/listen_address.h"
 #include "base/log.h"
@@ -20,9 +22,17 @@ constexpr absl::Duration kLeftoversDie = absl::Seconds(5);
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(Options options, const Clock& clock) {
-  std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), clock));
-  MEGA_RETURN_IF_ERROR(daemon->Init());
-  return daemon;
+  // The threads of its parts all start in here; a machine that has none left throws.
+  try {
+    std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), clock));
+    MEGA_RETURN_IF_ERROR(daemon->Init());
+    return daemon;
+  } catch (const std::system_error& refused) {
+    return absl::ResourceExhaustedError(
+        fmt::format("the worker's threads cannot be started: {}; memory is short, or a limit is "
+                    "reached (ulimit -u, pids.max of the cgroup)",
+                    refused.what()));
+  }
 }
 
 // ---- putting together, taking apart

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "mega/v1/worker.grpc.pb.h"
 #include "worker/daemon/channel.h"
 
@@ -57,11 +58,20 @@ void LogStreams::Handle(const v1::StreamLog& request,
   }
   Stream& stream = streams_.emplace_back();
   stream.id = request.stream_id();
-  stream.thread = std::jthread([this, request, log, &stream](std::stop_token stop) {
-    Run(stop, request, log, stream.context);
-    MutexLock lock(mu_);
-    ended_.push_back(request.stream_id());
-  });
+  absl::StatusOr<std::jthread> thread =
+      StartThread([this, request, log, &stream](std::stop_token stop) {
+        Run(stop, request, log, stream.context);
+        MutexLock lock(mu_);
+        ended_.push_back(request.stream_id());
+      });
+  if (thread.ok()) {
+    stream.thread = *std::move(thread);
+    return;
+  }
+  streams_.pop_back();
+  const std::string why(thread.status().message());
+  log::Warn("a log stream was refused", {{"stream", request.stream_id()}, {"why", why}});
+  refusals_.Tell(request, fmt::format("this node cannot send the log now: {}", why));
 }
 
 void LogStreams::Run(std::stop_token stop, const v1::StreamLog& request,

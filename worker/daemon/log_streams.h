@@ -25,7 +25,7 @@ class LogStreams {
 
   // Starts the stream, or ends the one of that id when `cancel` is set. NOT_FOUND: this node has no
   // log of that rank, and the stream ends at once. Another error is told to the reader, and so is
-  // that there are too many streams.
+  // that there are too many streams, or that the machine has no thread for one more.
   void Handle(const v1::StreamLog& request, absl::StatusOr<std::shared_ptr<RankLog>> log);
 
  private:

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "absl/strings/numbers.h"
+#include "base/folder.h"
 #include "base/log.h"
 
 namespace mega::daemon {
@@ -19,9 +20,10 @@ absl::StatusOr<std::shared_ptr<RankLog>> RankLog::Open(const std::string& path, 
   std::shared_ptr<RankLog> log(new RankLog(path, options));
   MutexLock lock(log->mu_);
   const std::string prefix = fs::path(path).filename().string() + ".";
-  std::error_code error;
-  for (const fs::directory_entry& entry :
-       fs::directory_iterator(fs::path(path).parent_path(), error)) {
+  // Without its rotated segments a log would begin at 0 again, and write over the first of them.
+  MEGA_ASSIGN_OR_RETURN(const std::vector<fs::directory_entry> entries,
+                        ListFolder(fs::path(path).parent_path()));
+  for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename().string();
     int64_t start = 0;
     if (name.starts_with(prefix) && absl::SimpleAtoi(name.substr(prefix.size()), &start) &&

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "absl/strings/numbers.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "worker/daemon/checkpoint_report.h"
 #include "worker/daemon/engine_version.h"
@@ -140,8 +141,10 @@ void Ranks::Withdraw(const v1::StartRanks& order, const std::string& reason) {
 }
 
 void Ranks::PruneLogs(const std::string& run_directory, int64_t attempt) const {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(run_directory, error)) {
+  const auto entries = ListFolder(run_directory);
+  if (!entries.ok()) return;  // what this start needs of the folder will say so
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : *entries) {
     const std::string name = entry.path().filename().string();
     const size_t dash = name.find("-r");
     int64_t number = 0;
@@ -149,7 +152,7 @@ void Ranks::PruneLogs(const std::string& run_directory, int64_t attempt) const {
         name.find(".log", dash) != std::string::npos &&
         absl::SimpleAtoi(name.substr(1, dash - 1), &number) &&
         number <= attempt - kAttemptsWithLogs) {
-      fs::remove(entry.path(), error);
+      fs::remove(entry.path(), ignored);
     }
   }
 }

@@ -75,11 +75,12 @@ absl::StatusOr<std::unique_ptr<StateDir>> StateDir::Open(const std::string& give
 absl::StatusOr<v1::WorkerRecord> StateDir::ReadRecord() const {
   const std::string file = path_ + "/worker.json";
   v1::WorkerRecord record;
-  if (!fs::exists(file)) return record;
-  MEGA_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(file, kMaxRecordBytes));
+  const absl::StatusOr<std::string> text = ReadRegularFile(file, kMaxRecordBytes);
+  if (absl::IsNotFound(text.status())) return record;
+  MEGA_RETURN_IF_ERROR(text.status());
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;  // a newer worker may have written it
-  const auto parsed = google::protobuf::util::JsonStringToMessage(text, &record, options);
+  const auto parsed = google::protobuf::util::JsonStringToMessage(*text, &record, options);
   if (!parsed.ok()) {
     return DataLoss(
         "{} is not readable ({}); remove it once no mega-engine of this node runs any more", file,

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "gtest/gtest.h"
+#include "tests/support/failing_readdir.h"
 #include "tests/support/temp_dir.h"
 
 namespace mega::daemon {
@@ -38,6 +39,17 @@ TEST(Cgroup, WhatDeadWorkersOfTheSameStateFolderLeftEmptyIsRemoved) {
 
 TEST(Cgroup, AFolderThatIsNotThereHoldsNone) {
   EXPECT_EQ(RemoveDeadGroups("/nowhere", "mine", 9), 0);
+}
+
+TEST(Cgroup, WhatCannotBeListedStays) {
+  const mega::testing::TempDir folder;
+  for (int i = 1; i < 4; ++i) fs::create_directories(folder / CgroupName("mine", i) + "/job-1.1.0");
+  for (int entries = 0; entries < 12; ++entries) {
+    const mega::testing::FailingReaddir failing(entries);
+    RemoveDeadGroups(folder.path(), "mine", 9);
+  }
+  RemoveDeadGroups(folder.path(), "mine", 9);
+  EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
 }  // namespace

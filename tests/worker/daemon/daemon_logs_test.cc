@@ -2,7 +2,9 @@
 #include <filesystem>
 
 #include "gmock/gmock.h"
+#include "tests/support/no_threads.h"
 #include "tests/worker/daemon/daemon_fixture.h"
+#include "worker/daemon/log_streams.h"
 
 namespace mega::daemon {
 namespace {
@@ -208,6 +210,29 @@ TEST_F(DaemonTest, MetricsShowARankWhileItRunsAndPromtoolAgrees) {
   const std::string after = Scrape(daemon_->metrics_address());
   EXPECT_THAT(after, AllOf(Not(HasSubstr("mega_rank_step{")), Not(HasSubstr("mega_rank_info{")),
                            HasSubstr("mega_rank_exits_total{cause=\"stopped\"} 1")));
+}
+
+// Case: the machine gave no thread for one more reader, and the worker ended with all its ranks.
+TEST(LogStreams, AReaderForWhomThereIsNoThreadIsTold) {
+  mega::testing::ScriptedCoordinator coordinator;
+  LogStreams streams(coordinator.address());
+  v1::StreamLog request;
+  request.set_job_uid(kJob);
+  const auto ask = [&](const std::string& id) {
+    request.set_stream_id(id);
+    streams.Handle(request, absl::NotFoundError("no such log"));
+    return coordinator.Await([&](const Heard& heard) { return heard.logs.contains(id); });
+  };
+  ASSERT_TRUE(ask("before"));
+  request.set_stream_id("without");
+  {
+    const mega::testing::NoThreads none;
+    streams.Handle(request, absl::NotFoundError("no such log"));
+  }
+  ASSERT_TRUE(coordinator.Await([](const Heard& heard) { return heard.logs.contains("without"); }));
+  EXPECT_THAT(coordinator.heard().logs.at("without").front().error(),
+              HasSubstr("cannot start a thread"));
+  EXPECT_TRUE(ask("after"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/proc_stat.h"
 #include "gmock/gmock.h"
+#include "tests/support/no_threads.h"
 #include "tests/worker/daemon/daemon_fixture.h"
 
 namespace mega::daemon {
@@ -197,6 +198,18 @@ TEST_F(DaemonTest, AWitnessSaysNoSessionOnlyAfterHalfALeaseAndTheSkew) {
   const absl::Time silent = absl::Now();
   ASSERT_TRUE(Eventually(no_session));
   EXPECT_GE(absl::Now() - silent, absl::Milliseconds(900));  // 200 + 1000, less one heartbeat
+}
+
+// Case: it ended with "terminate called" and no word of what to do.
+TEST(DaemonStart, WithoutThreadsIsAnErrorThatSaysSo) {
+  const mega::testing::TempDir folder;
+  const SystemClock clock;
+  Daemon::Options options;
+  options.state_dir = folder / "state";
+  const mega::testing::NoThreads none;
+  const auto daemon = Daemon::Start(options, clock);
+  ASSERT_TRUE(absl::IsResourceExhausted(daemon.status())) << daemon.status();
+  EXPECT_THAT(std::string(daemon.status().message()), HasSubstr("ulimit -u"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "tests/support/failing_readdir.h"
 #include "tests/support/temp_dir.h"
 
 namespace mega::daemon {
@@ -124,6 +125,20 @@ TEST(RankLog, ReadersAndTheWriterDoNotDisturbEachOther) {
     if (read->end) break;
   }
   EXPECT_EQ(all, Bytes(0, kTotal));
+}
+
+// Case: a disk failed in the middle of the folder, and the worker ended; had it gone on, the log
+// would have begun at 0 again.
+TEST(RankLog, IsNotOpenedWhereItsSegmentsCannotBeListed) {
+  testing::TempDir folder;
+  (*RankLog::Open(folder / "a1-r0.log", kSmall, true))->Append(Bytes(0, 350), false);
+  for (int entries = 0; entries < 6; ++entries) {
+    const testing::FailingReaddir failing(entries);
+    const auto log = RankLog::Open(folder / "a1-r0.log", kSmall, true);
+    ASSERT_FALSE(log.ok()) << entries;
+    EXPECT_NE(std::string(log.status().message()).find(folder.path()), std::string::npos);
+  }
+  EXPECT_EQ((*RankLog::Open(folder / "a1-r0.log", kSmall, true))->end_offset(), 350);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/failing_readdir.h"
 #include "tests/support/temp_dir.h"
 
 namespace mega::daemon {
@@ -122,6 +123,20 @@ TEST_F(RanksTest, AWithdrawnStartIsAnsweredAndNeverHappens) {
   EXPECT_TRUE(exits[0].killed_by_worker());
   EXPECT_EQ(exits[0].message(), "stopped before it was started: somebody cancelled the job");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "state/jobs/job-1"));
+}
+
+// Case: the disk failed in the middle of the job's folder, and the worker ended with all its ranks.
+TEST_F(RanksTest, AFolderThatCannotBeReadIsTheEndOfTheRankAlone) {
+  const std::string folder = *state_->RunDirectory("job-1");
+  for (const char* name : {"a", "b", "c"}) mega::testing::WriteFile(folder + "/" + name, "");
+  loop_.Post([this] {
+    const mega::testing::FailingReaddir failing(3);
+    ranks_->Start(Order());
+  });
+  const auto exits = AwaitExits(2);
+  ASSERT_EQ(exits.size(), 2u);
+  EXPECT_EQ(exits[0].code(), 127);
+  EXPECT_THAT(exits[0].message(), HasSubstr("Input/output error"));
 }
 
 }  // namespace

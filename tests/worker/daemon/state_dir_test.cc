@@ -66,6 +66,13 @@ TEST(StateDir, ABrokenRecordIsAnErrorThatNamesTheFile) {
   EXPECT_THAT(std::string(record.status().message()), HasSubstr("worker.json"));
 }
 
+TEST(StateDir, ARecordThatCannotBeLookedAtIsNoEmptyOne) {
+  mega::testing::TempDir folder;
+  const auto state = *StateDir::Open(folder / "state");
+  fs::create_symlink("worker.json", folder / "state/worker.json");  // ELOOP
+  EXPECT_THAT(std::string(state->ReadRecord().status().message()), HasSubstr("worker.json"));
+}
+
 TEST(StateDir, AHostileUidMakesNoFolder) {
   mega::testing::TempDir folder;
   const auto state = *StateDir::Open(folder / "state");

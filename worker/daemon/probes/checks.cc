@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/folder.h"
 #include "base/proc_stat.h"
 #include "fmt/core.h"
 #include "worker/daemon/node_probe.h"
@@ -68,11 +69,9 @@ using Dir = std::unique_ptr<DIR, CloseDir>;
 
 std::vector<std::string> EntriesOf(const std::string& path) {
   std::vector<std::string> names;
-  const Dir dir(opendir(path.c_str()));
-  if (!dir) return names;
-  while (const dirent* entry = readdir(dir.get())) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  }
+  const auto entries = ListFolder(path);
+  if (!entries.ok()) return names;
+  for (const auto& entry : *entries) names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }

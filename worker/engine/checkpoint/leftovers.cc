@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/strings/numbers.h"
+#include "base/folder.h"
 #include "worker/engine/checkpoint/durable_file.h"
 #include "worker/engine/checkpoint/manifest.h"
 #include "worker/engine/checkpoint/writer.h"
@@ -59,13 +60,17 @@ std::optional<Origin> OriginOf(const std::string& file_name) {
 Leftovers RemoveLeftovers(const std::string& directory, int64_t committed_step, int64_t attempt,
                           int64_t member, int64_t members) {
   Leftovers removed;
+  const auto folders = ListFolder(directory);
+  if (!folders.ok()) return removed;
   std::error_code error;
-  for (const fs::directory_entry& folder : fs::directory_iterator(directory, error)) {
+  for (const fs::directory_entry& folder : *folders) {
     const std::optional<int64_t> step = StepOf(folder.path().filename().string());
     if (!step || *step <= committed_step) continue;
     if (!fs::is_directory(folder.symlink_status(error))) continue;
     if (fs::exists(folder.path() / kManifestName, error) || error) continue;
-    for (const fs::directory_entry& file : fs::directory_iterator(folder.path(), error)) {
+    const auto files = ListFolder(folder.path());
+    if (!files.ok()) continue;
+    for (const fs::directory_entry& file : *files) {
       const std::optional<Origin> origin = OriginOf(file.path().filename().string());
       if (!origin || origin->attempt >= attempt || origin->rank % members != member) continue;
       if (!fs::is_regular_file(file.symlink_status(error))) continue;

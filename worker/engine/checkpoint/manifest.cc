@@ -77,6 +77,9 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& folder) {
       best = it->path().string();
     }
   }
+  // The newest may be among those that were not seen.
+  if (error)
+    return ErrnoStatus(error.value(), fmt::format("looking for checkpoints in {}", folder));
   if (best.empty()) {
     return NotFound("no complete checkpoint under {} (none has a readable {})", folder,
                     kManifestName);

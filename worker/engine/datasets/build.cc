@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/folder.h"
 #include "base/hash.h"
 #include "worker/engine/datasets/file.h"
 #include "worker/engine/datasets/indexed.h"
@@ -134,12 +135,13 @@ absl::Status WriteFingerprint(const std::string& prefix, const std::string& fing
 void RemoveLeftovers(const std::string& prefix) {
   const std::filesystem::path path(prefix);
   const std::string begin = path.filename().string() + ".";
-  std::error_code error, ignored;
-  auto entry = std::filesystem::directory_iterator(path.parent_path(), error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  const auto entries = ListFolder(path.parent_path());
+  if (!entries.ok()) return;
+  std::error_code ignored;
+  for (const auto& entry : *entries) {
+    const std::string name = entry.path().filename().string();
     if (name.starts_with(begin) && name.ends_with(".tmp"))
-      std::filesystem::remove(entry->path(), ignored);
+      std::filesystem::remove(entry.path(), ignored);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/failing_readdir.h"
 #include "tests/support/temp_dir.h"
 #include "worker/engine/checkpoint/writer.h"
 
@@ -89,6 +90,17 @@ TEST_F(LeftoversTest, RanksShareTheWorkWhateverWroteIt) {
 TEST_F(LeftoversTest, NoFolderIsNothing) {
   EXPECT_EQ(RemoveLeftovers(folder_ / "none", 0, 2, 0, 1).files, 0);
   EXPECT_THAT(fs::directory_iterator(folder_.path()) == fs::directory_iterator(), true);
+}
+
+// Case: the disk failed in the middle of the folder, and the rank ended without a word.
+TEST_F(LeftoversTest, WhatCannotBeListedStaysForTheNextAttempt) {
+  for (int rank = 0; rank < 4; ++rank) Put(30, fmt::format("a1-r{:05}.safetensors", rank));
+  for (int entries = 0; entries < 10; ++entries) {
+    const mega::testing::FailingReaddir failing(entries);
+    EXPECT_EQ(RemoveLeftovers(folder_.path(), 20, 3, 0, 1).files, 0) << entries;
+  }
+  EXPECT_EQ(RemoveLeftovers(folder_.path(), 20, 3, 0, 1).files, 4);
+  EXPECT_FALSE(Exists(30));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 #include "tests/manifest/good.h"
+#include "tests/support/failing_readdir.h"
 #include "tests/worker/engine/checkpoint/saved.h"
 
 namespace mega::checkpoint {
@@ -48,6 +49,24 @@ TEST(Manifest, ATornCheckpointIsNotFound) {
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->step(), 12);
   EXPECT_EQ(read->directory(), StepFolder(folder.path(), 12));
+}
+
+// Case: the search ended where the disk failed, and an older checkpoint was taken for the newest.
+TEST(Manifest, ASearchThatCannotSeeAllFindsNothing) {
+  TempDir folder;
+  for (const int64_t step : {3, 4, 5, 12}) {
+    fs::create_directories(StepFolder(folder.path(), step));
+    v1::Manifest manifest = GoodManifest();
+    manifest.set_step(step);
+    manifest.mutable_state()->set_step(step);
+    ASSERT_EQ(WriteManifest(manifest, StepFolder(folder.path(), step)), absl::OkStatus());
+  }
+  for (int entries = 0; entries < 10; ++entries) {
+    const mega::testing::FailingReaddir failing(entries);
+    const absl::Status found = FindCheckpoint(folder.path()).status();
+    EXPECT_FALSE(found.ok() || absl::IsNotFound(found)) << entries << " " << found;
+  }
+  EXPECT_EQ(*FindCheckpoint(folder.path()), StepFolder(folder.path(), 12));
 }
 
 }  // namespace
