@@ -10,14 +10,25 @@
 namespace mega::log {
 namespace {
 
+spdlog::level::level_enum InSpdlog(Level level) {
+  switch (level) {
+    case Level::kDebug:
+      return spdlog::level::debug;
+    case Level::kInfo:
+      return spdlog::level::info;
+    case Level::kWarn:
+      return spdlog::level::warn;
+    case Level::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::err;
+}
+
 std::shared_ptr<spdlog::logger> MakeLogger(std::string_view process, Level level) {
   auto logger = spdlog::stderr_logger_mt(std::string(process) + "-log");
   logger->set_pattern(fmt::format("%Y-%m-%dT%H:%M:%S.%fZ %L {} %v", process),
                       spdlog::pattern_time_type::utc);
-  logger->set_level(level == Level::kDebug  ? spdlog::level::debug
-                    : level == Level::kInfo ? spdlog::level::info
-                    : level == Level::kWarn ? spdlog::level::warn
-                                            : spdlog::level::err);
+  logger->set_level(InSpdlog(level));
   logger->flush_on(spdlog::level::debug);
   return logger;
 }
@@ -58,10 +69,7 @@ void AppendValue(std::string& line, const std::string& value) {
 void Init(std::string_view process, Level level) { Logger() = MakeLogger(process, level); }
 
 void Write(Level level, std::string_view message, Fields fields) {
-  const auto spd_level = level == Level::kDebug  ? spdlog::level::debug
-                         : level == Level::kInfo ? spdlog::level::info
-                         : level == Level::kWarn ? spdlog::level::warn
-                                                 : spdlog::level::err;
+  const auto spd_level = InSpdlog(level);
   const auto& logger = Logger();
   if (!logger->should_log(spd_level)) return;
   std::string line(message);

@@ -2,40 +2,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <vector>
 
-#include "base/check.h"
-
 namespace mega::daemon {
 
-LogCapture::LogCapture(OnEnd on_end)
-    : on_end_(std::move(on_end)),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  MEGA_CHECK(epoll_ && wake_);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = wake_.get();
-  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
-  thread_ = std::jthread([this] { Run(); });
-}
+LogCapture::LogCapture(OnEnd on_end) : on_end_(std::move(on_end)), thread_([this] { Run(); }) {}
 
 LogCapture::~LogCapture() {
   {
     MutexLock lock(mu_);
     stopping_ = true;
   }
-  Wake();
+  poller_.Wake();
   thread_.join();
-}
-
-void LogCapture::Wake() {
-  const uint64_t one = 1;
-  if (write(wake_.get(), &one, sizeof(one)) < 0) return;  // full: it is awake already
 }
 
 void LogCapture::Add(const RankKey& key, std::shared_ptr<RankLog> log, UniqueFd out, UniqueFd err) {
@@ -51,10 +32,7 @@ void LogCapture::Add(const RankKey& key, std::shared_ptr<RankLog> log, UniqueFd 
     const int fd = source->fd.get();
     fcntl(fd, F_SETFL, O_NONBLOCK);
     sources_[fd] = std::move(source);
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.fd = fd;
-    epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+    poller_.Add(fd);
   }
 }
 
@@ -92,22 +70,18 @@ void LogCapture::Drain(int fd) {
       both_ended = true;
     }
   }
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  poller_.Remove(fd);
   if (both_ended) on_end_(source->key);
 }
 
 void LogCapture::Run() {
   while (true) {
-    epoll_event events[64];
-    const int count = epoll_wait(epoll_.get(), events, 64, 1000);
+    const std::vector<int> ready = poller_.Wait(std::chrono::seconds(1));
     {
       MutexLock lock(mu_);
       if (stopping_) return;
     }
-    for (int i = 0; i < count; ++i) {
-      if (events[i].data.fd == wake_.get()) continue;
-      Drain(events[i].data.fd);
-    }
+    for (const int fd : ready) Drain(fd);
   }
 }
 

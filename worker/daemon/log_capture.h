@@ -9,6 +9,7 @@
 
 #include "base/mutex.h"
 #include "base/unique_fd.h"
+#include "worker/daemon/poller.h"
 #include "worker/daemon/rank_key.h"
 #include "worker/daemon/rank_log.h"
 
@@ -38,11 +39,9 @@ class LogCapture {
 
   void Run();
   void Drain(int fd);
-  void Wake();
 
   const OnEnd on_end_;
-  UniqueFd epoll_;
-  UniqueFd wake_;
+  Poller poller_;
   std::atomic<int64_t> captured_bytes_{0};
 
   Mutex mu_;

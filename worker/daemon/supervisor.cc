@@ -1,46 +1,27 @@
 #include "worker/daemon/supervisor.h"
 
 #include <signal.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "base/check.h"
 #include "base/log.h"
 #include "base/proc_stat.h"
 
 namespace mega::daemon {
 
 Supervisor::Supervisor(Options options, OnExit on_exit)
-    : options_(options),
-      on_exit_(std::move(on_exit)),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  MEGA_CHECK(epoll_ && wake_);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = wake_.get();
-  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
-  thread_ = std::jthread([this] { Run(); });
-}
+    : options_(options), on_exit_(std::move(on_exit)), thread_([this] { Run(); }) {}
 
 Supervisor::~Supervisor() {
   {
     MutexLock lock(mu_);
     stopping_ = true;
   }
-  Wake();
+  poller_.Wake();
   thread_.join();
   MutexLock lock(mu_);
   children_.clear();  // ~Process kills and reaps
-}
-
-void Supervisor::Wake() {
-  const uint64_t one = 1;
-  if (write(wake_.get(), &one, sizeof(one)) < 0) return;  // full: it is awake already
 }
 
 void Supervisor::Add(const RankKey& key, std::unique_ptr<Process> process) {
@@ -51,11 +32,8 @@ void Supervisor::Add(const RankKey& key, std::unique_ptr<Process> process) {
     if (child.cgroup && !child.cgroup->Enter(process->pid())) child.cgroup.reset();
   }
   child.process = std::move(process);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = child.process->pidfd();
   MutexLock lock(mu_);
-  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, child.process->pidfd(), &event);
+  poller_.Add(child.process->pidfd());
   children_[key] = std::move(child);
 }
 
@@ -67,7 +45,7 @@ absl::Status Supervisor::Release(const RankKey& key, const std::function<bool()>
     if (it == children_.end()) return absl::OkStatus();  // killed at the gate; its exit is reported
     if (!allowed()) {
       Kill(it->first, it->second);
-      Wake();
+      poller_.Wake();
       return FailedPrecondition("rank {} may not start: the lease is over", key.Text());
     }
     process = it->second.process;
@@ -102,14 +80,14 @@ void Supervisor::Stop(const RankKey& key, absl::Duration grace) {
     child.by_worker = true;
     child.process->Signal(SIGTERM);
   }
-  Wake();
+  poller_.Wake();
 }
 
 void Supervisor::KillAll() {
   MutexLock lock(mu_);
   if (children_.empty()) return;
   for (auto& [key, child] : children_) Kill(key, child);
-  Wake();
+  poller_.Wake();
 }
 
 int Supervisor::unkillable() const {
@@ -152,7 +130,7 @@ void Supervisor::ReapEnded() {
         ++it;
         continue;
       }
-      epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.process->pidfd(), nullptr);
+      poller_.Remove(it->second.process->pidfd());
       ended.push_back({it->first, *exit, it->second.by_worker, std::move(it->second)});
       it = children_.erase(it);
     }
@@ -168,13 +146,7 @@ void Supervisor::Run() {
       if (stopping_) return;
       next = ServeTimers();
     }
-    const auto wait =
-        std::chrono::ceil<std::chrono::milliseconds>(next - std::chrono::steady_clock::now());
-    epoll_event events[16];
-    epoll_wait(epoll_.get(), events, 16, static_cast<int>(std::max<int64_t>(0, wait.count())));
-    uint64_t count;
-    while (read(wake_.get(), &count, sizeof(count)) > 0) {
-    }
+    (void)poller_.Wait(next - std::chrono::steady_clock::now());
     ReapEnded();
   }
 }

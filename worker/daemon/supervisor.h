@@ -12,8 +12,8 @@
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "base/status.h"
-#include "base/unique_fd.h"
 #include "worker/daemon/cgroup.h"
+#include "worker/daemon/poller.h"
 #include "worker/daemon/process.h"
 #include "worker/daemon/rank_key.h"
 
@@ -56,15 +56,13 @@ class Supervisor {
   };
 
   void Run();
-  void Wake();
   void ReapEnded();
   Time ServeTimers() MEGA_REQUIRES(mu_);
   void Kill(const RankKey& key, Child& child) MEGA_REQUIRES(mu_);
 
   const Options options_;
   const OnExit on_exit_;
-  UniqueFd epoll_;
-  UniqueFd wake_;
+  Poller poller_;
 
   mutable Mutex mu_;
   std::map<RankKey, Child> children_ MEGA_GUARDED_BY(mu_);
