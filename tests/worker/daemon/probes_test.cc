@@ -104,6 +104,28 @@ TEST(Judge, AProbeWithoutAnAnswerIsAWarningAndTheSecondTimeAnError) {
   EXPECT_THAT(judge.Findings(), IsEmpty());
 }
 
+// Case: out of processes, the node lost its findings and took new ranks.
+TEST(Judge, AProbeThatCannotBeStartedTakesNoFindingAwayAndTheSecondTimeIsOne) {
+  Judge judge;
+  judge.NotAsked("disk", "no more processes");
+  EXPECT_THAT(judge.Findings(), IsEmpty());
+  v1::Finding full;
+  full.set_severity(v1::SEVERITY_WARNING);
+  full.set_message("the disk is full");
+  judge.Answered("disk", {.findings = {full}});
+  judge.NotAsked("disk", "no more processes");
+  EXPECT_EQ(judge.Findings().at(0).message(), "the disk is full");
+  judge.NotAsked("disk", "no more processes");
+  EXPECT_EQ(judge.Findings().at(0).severity(), v1::SEVERITY_ERROR);
+  EXPECT_THAT(judge.Findings().at(0).message(), HasSubstr("twice and more: no more processes"));
+  full.set_severity(v1::SEVERITY_ERROR);
+  judge.Answered("disk", {.findings = {full}});
+  for (int i = 0; i < 3; ++i) judge.NotAsked("disk", "no more processes");
+  EXPECT_EQ(judge.Findings().at(0).message(), "the disk is full");
+  judge.Answered("disk", {});
+  EXPECT_THAT(judge.Findings(), IsEmpty());
+}
+
 TEST(Judge, AStepOfTheWallClockIsHeldAgainstTheNodeForAWhile) {
   Judge judge;
   const absl::Time wall = absl::FromUnixSeconds(1'700'000'000);
@@ -130,18 +152,18 @@ TEST(ProbeAnswer, ComesBackFromItsTextAndNonsenseIsLeftOut) {
 
 class Running : public Root {
  protected:
-  void Start(absl::Duration deadline) {
-    probes_ =
-        std::make_unique<Probes>(Probes::Options{.program = {MEGA_BIN_DIR "/mega-worker", "probe"},
-                                                 .inputs = inputs({folder_}),
-                                                 .first_after = absl::ZeroDuration(),
-                                                 .every = absl::Milliseconds(10),
-                                                 .deadline = deadline},
-                                 clock_, [this](const std::vector<v1::Finding>& findings) {
-                                   MutexLock lock(mu_);
-                                   told_ = findings;
-                                   changed_.NotifyAll();
-                                 });
+  void Start(absl::Duration deadline,
+             std::vector<std::string> program = {MEGA_BIN_DIR "/mega-worker", "probe"}) {
+    probes_ = std::make_unique<Probes>(Probes::Options{.program = std::move(program),
+                                                       .inputs = inputs({folder_}),
+                                                       .first_after = absl::ZeroDuration(),
+                                                       .every = absl::Milliseconds(10),
+                                                       .deadline = deadline},
+                                       clock_, [this](const std::vector<v1::Finding>& findings) {
+                                         MutexLock lock(mu_);
+                                         told_ = findings;
+                                         changed_.NotifyAll();
+                                       });
   }
   // What was told of the check, once it is as bad as that.
   std::string Await(const std::string& check, v1::Severity severity) {
@@ -173,6 +195,16 @@ TEST_F(Running, WhatAChildFindsIsTold) {
   Start(absl::Seconds(30));
   EXPECT_THAT(Await("memory", v1::SEVERITY_ERROR), HasSubstr("are available"));
   EXPECT_THAT(probes_->findings(), testing::Not(IsEmpty()));
+}
+
+TEST_F(Running, WhatWasFoundStandsWhenItsProbeCannotBeStarted) {
+  const std::string program = folder_ + "/probe";
+  Write("/probe", "#!/bin/sh\n[ $1 != disk ] || echo finding 2 the disk is nearly full\n");
+  ASSERT_EQ(chmod(program.c_str(), 0755), 0);
+  Start(absl::Seconds(30), {program});
+  EXPECT_EQ(Await("disk", v1::SEVERITY_WARNING), "the disk is nearly full");
+  unlink(program.c_str());
+  EXPECT_THAT(Await("disk", v1::SEVERITY_ERROR), HasSubstr("could not be started twice"));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ void Take(v1::Severity severity, const std::string& message, v1::Finding* worst)
 
 void Judge::Answered(const std::string& check, const ProbeAnswer& answer) {
   silent_.erase(check);
+  not_asked_.erase(check);
   v1::Finding worst;
   for (const v1::Finding& finding : answer.findings) {
     Take(finding.severity(), finding.message(), &worst);
@@ -39,6 +40,7 @@ void Judge::Answered(const std::string& check, const ProbeAnswer& answer) {
 }
 
 void Judge::GaveNone(const std::string& check, absl::Duration deadline) {
+  not_asked_.erase(check);
   const int times = ++silent_[check];
   v1::Finding& finding = findings_[check];
   finding.set_check(check);
@@ -50,6 +52,18 @@ void Judge::GaveNone(const std::string& check, absl::Duration deadline) {
           : fmt::format("the probe has given no answer within {} twice and more: what it looks "
                         "at hangs in the kernel; the node needs a look, or a reboot",
                         absl::FormatDuration(deadline)));
+}
+
+void Judge::NotAsked(const std::string& check, const std::string& why) {
+  if (++not_asked_[check] < 2) return;
+  v1::Finding& finding = findings_[check];
+  if (finding.severity() == v1::SEVERITY_ERROR) return;  // what it says is nearer to the cause
+  finding.set_check(check);
+  finding.set_severity(v1::SEVERITY_ERROR);
+  finding.set_message(fmt::format(
+      "the probe could not be started twice and more: {}; processes, memory or the program itself "
+      "are missing, and ranks would not start either",
+      why));
 }
 
 void Judge::SeeClocks(absl::Time wall, absl::Duration boot) {

@@ -87,12 +87,14 @@ void Probes::Run(std::stop_token stop) {
 void Probes::MakeAll(std::stop_token stop) {
   judge_.SeeClocks(clock_.WallNow(), clock_.BootNow());
   for (const auto& [name, check] : AllChecks()) {
-    const std::optional<std::string> answer = Ask(name, stop);
+    const absl::StatusOr<std::string> answer = Ask(name, stop);
     if (stop.stop_requested()) return;
-    if (answer) {
+    if (answer.ok()) {
       judge_.Answered(name, FromText(*answer));
-    } else {
+    } else if (absl::IsDeadlineExceeded(answer.status())) {
       judge_.GaveNone(name, options_.deadline);
+    } else {
+      judge_.NotAsked(name, std::string(answer.status().message()));
     }
   }
   std::vector<v1::Finding> findings = judge_.Findings();
@@ -108,9 +110,10 @@ void Probes::MakeAll(std::stop_token stop) {
   on_findings_(findings);
 }
 
-std::optional<std::string> Probes::Ask(const std::string& check, const std::stop_token& stop) {
+absl::StatusOr<std::string> Probes::Ask(const std::string& check, const std::stop_token& stop) {
+  const absl::Status late = absl::DeadlineExceededError("no answer");
   if (const auto left = left_.find(check); left != left_.end()) {
-    if (!left->second->Reap()) return std::nullopt;
+    if (!left->second->Reap()) return late;
     left_.erase(left);
   }
   ProbeInputs inputs = options_.inputs;
@@ -122,13 +125,11 @@ std::optional<std::string> Probes::Ask(const std::string& check, const std::stop
   for (std::string& variable : CheckEnvironment(inputs)) environment.push_back(std::move(variable));
   std::vector<std::string> argv = options_.program;
   argv.push_back(check);
-  absl::StatusOr<std::unique_ptr<Process>> process =
-      Process::Fork({.argv = argv, .environment = environment, .directory = "/"});
-  if (!process.ok() || !(*process)->Release().ok()) {
-    log::Warn("a probe cannot be started", {{"check", check}});
-    return "";  // says nothing of what it would have looked at
-  }
-  const UniqueFd out = (*process)->TakeStdout();
+  MEGA_ASSIGN_OR_RETURN(
+      std::unique_ptr<Process> process,
+      Process::Fork({.argv = argv, .environment = environment, .directory = "/"}));
+  MEGA_RETURN_IF_ERROR(process->Release());
+  const UniqueFd out = process->TakeStdout();
   std::string text;
   bool ended = false;
   const absl::Duration deadline = clock_.BootNow() + options_.deadline;
@@ -139,11 +140,11 @@ std::optional<std::string> Probes::Ask(const std::string& check, const std::stop
     ended = got <= 0 || text.size() + static_cast<size_t>(got) > kMostOutput;
     if (got > 0) text.append(buffer, static_cast<size_t>(got));
   }
-  (*process)->Signal(SIGKILL);
+  process->Signal(SIGKILL);
   // Its end may take for ever where its answer has not come.
-  (void)IsReadable((*process)->pidfd(), kDies);
-  if (!(*process)->Reap()) left_[check] = *std::move(process);
-  if (!ended) return std::nullopt;
+  (void)IsReadable(process->pidfd(), kDies);
+  if (!process->Reap()) left_[check] = std::move(process);
+  if (!ended) return late;
   return text;
 }
 

@@ -7,13 +7,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/status.h"
 #include "worker/daemon/probes/judge.h"
 #include "worker/daemon/process.h"
 
@@ -44,8 +44,8 @@ class Probes {
  private:
   void Run(std::stop_token stop);
   void MakeAll(std::stop_token stop);
-  // Empty: none within the deadline, or it was told to stop.
-  std::optional<std::string> Ask(const std::string& check, const std::stop_token& stop);
+  // DEADLINE_EXCEEDED: no answer in time, or it was told to stop. Others: it cannot be started.
+  absl::StatusOr<std::string> Ask(const std::string& check, const std::stop_token& stop);
 
   const Options options_;
   const Clock& clock_;
