@@ -225,6 +225,7 @@ Session::Callbacks Daemon::SessionCallbacks() {
                 });
               },
           .up = [this] { reports_->Wake(); },
+          .down = [this] { witness_->SessionOver(); },
           .push_lease_end = [this](int64_t ns) { trainer_->PushLeaseEnd(ns); },
           .kill_ranks = [this] { supervisor_->KillAll(); },
           .ask_witnesses =

@@ -79,8 +79,7 @@ bool Session::Relay(v1::RelayedHeartbeat heartbeat) {
   *message.mutable_relayed_heartbeat() = std::move(heartbeat);
   MutexLock lock(mu_);
   if (sending_ == nullptr || !connected_.load()) return false;
-  sending_->SendSoon(std::move(message));
-  return true;
+  return sending_->SendForAnother(std::move(message));
 }
 
 bool Session::HasNoSession() const {
@@ -127,6 +126,7 @@ void Session::Dial(absl::Duration now) {
 
 void Session::HangUp(const absl::Status& why, bool leaving, absl::Duration now) {
   const bool was_connected = connected_.exchange(false);
+  callbacks_.down();
   if (leaving) {
     log::Debug("the session is over");
   } else {

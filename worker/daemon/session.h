@@ -32,7 +32,8 @@ class Session {
     // kept; an error if this worker cannot leave that one.
     std::function<absl::StatusOr<bool>(const std::string& cluster_id)> join;
     std::function<void(v1::Command)> command;
-    std::function<void()> up;  // the first lease of a session came
+    std::function<void()> up;    // the first lease of a session came
+    std::function<void()> down;  // the session is over, whether it ever was up or not
     std::function<void(int64_t boottime_ns)> push_lease_end;
     std::function<void()> kill_ranks;  // no lease; said again and again while so
     // Half a lease without renewal: what they answer comes back by Feed.

@@ -24,9 +24,14 @@ SessionStream::SessionStream(const std::string& coordinator, const v1::WorkerMes
 }
 
 void SessionStream::WriteNext() {
-  if (writing_ || broken_ || waiting_.empty()) return;
-  outgoing_ = std::move(waiting_.front());
-  waiting_.pop_front();
+  if (writing_ || broken_ || (waiting_.empty() && of_others_.empty())) return;
+  const bool beat_waits = !waiting_.empty() && waiting_.front().has_heartbeat();
+  const bool is_of_another =
+      !of_others_.empty() && (waiting_.empty() || (others_turn_ && !beat_waits));
+  std::deque<v1::WorkerMessage>& next = is_of_another ? of_others_ : waiting_;
+  if (!beat_waits) others_turn_ = !is_of_another;
+  outgoing_ = std::move(next.front());
+  next.pop_front();
   writing_ = true;
   StartWrite(&outgoing_);
 }
@@ -54,6 +59,14 @@ void SessionStream::SendSoon(v1::WorkerMessage message) {
   const bool beat_waits = !waiting_.empty() && waiting_.front().has_heartbeat();
   waiting_.insert(waiting_.begin() + (beat_waits ? 1 : 0), std::move(message));
   WriteNext();
+}
+
+bool SessionStream::SendForAnother(v1::WorkerMessage message) {
+  MutexLock lock(mu_);
+  if (broken_ || closing_ || of_others_.size() >= kMaxOfOthers) return false;
+  of_others_.push_back(std::move(message));
+  WriteNext();
+  return true;
 }
 
 bool SessionStream::Idle() const {

@@ -32,6 +32,9 @@ class SessionStream : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   void SendHeartbeat(int64_t seq);
   // Before everything that waits but a heartbeat.
   void SendSoon(v1::WorkerMessage message);
+  // On behalf of another worker: turn about with what waits of this one, whatever the others ask.
+  // False when too many wait.
+  bool SendForAnother(v1::WorkerMessage message);
   // Everything given to Send has left.
   bool Idle() const;
   // No more will be sent; ends the call once the queue has left.
@@ -40,6 +43,7 @@ class SessionStream : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
 
  private:
   static constexpr size_t kMaxWaiting = 10'000;
+  static constexpr size_t kMaxOfOthers = 1024;
 
   void WriteNext() MEGA_REQUIRES(mu_);
   void OnReadDone(bool ok) override;
@@ -54,6 +58,8 @@ class SessionStream : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
 
   mutable Mutex mu_;
   std::deque<v1::WorkerMessage> waiting_ MEGA_GUARDED_BY(mu_);
+  std::deque<v1::WorkerMessage> of_others_ MEGA_GUARDED_BY(mu_);
+  bool others_turn_ MEGA_GUARDED_BY(mu_) = true;
   v1::WorkerMessage outgoing_ MEGA_GUARDED_BY(mu_);
   bool writing_ MEGA_GUARDED_BY(mu_) = false;
   bool closing_ MEGA_GUARDED_BY(mu_) = false;  // WritesDone after the queue

@@ -6,10 +6,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/dns_name.h"
+#include "fmt/core.h"
+
 namespace mega::daemon {
 namespace {
 
 constexpr size_t kMostWaiting = 1024;
+// A worker asks once a heartbeat and gives up after two; only its newest is worth anything.
+constexpr ptrdiff_t kMostOfOne = 4;
 
 }  // namespace
 
@@ -54,6 +59,26 @@ void WitnessService::Relayed(const v1::RelayedLease& lease) {
   if (waiting != nullptr) waiting->Answer(&lease);
 }
 
+void WitnessService::SessionOver() {
+  std::map<Key, Waiting*> waiting;
+  {
+    MutexLock lock(mu_);
+    waiting.swap(waiting_);
+  }
+  for (const auto& [key, one] : waiting) one->Answer(nullptr);
+}
+
+WitnessService::Waiting* WitnessService::TakeOldestBeyond(const std::string& node) {
+  const auto oldest = waiting_.lower_bound(Key{node, INT64_MIN, INT64_MIN});
+  auto last = oldest;
+  ptrdiff_t number = 0;
+  for (; last != waiting_.end() && std::get<0>(last->first) == node; ++last) ++number;
+  if (number <= kMostOfOne) return nullptr;
+  Waiting* waiting = oldest->second;
+  waiting_.erase(oldest);
+  return waiting;
+}
+
 grpc::ServerUnaryReactor* WitnessService::QueryWitness(grpc::CallbackServerContext* context,
                                                        const v1::QueryWitnessRequest* request,
                                                        v1::QueryWitnessResponse* response) {
@@ -70,11 +95,20 @@ grpc::ServerUnaryReactor* WitnessService::RelayHeartbeat(grpc::CallbackServerCon
                                                          v1::RelayHeartbeatResponse* response) {
   const Key key{request->node(), request->incarnation(), request->heartbeat_seq()};
   auto* waiting = new Waiting(*this, *response);  // deletes itself when it is done
+  if (!IsHostName(request->node())) {
+    waiting->Finish({grpc::StatusCode::INVALID_ARGUMENT,
+                     fmt::format("node is not the name of one: {}", kHostNameRule)});
+    return waiting;
+  }
   bool is_waiting = false;
+  Waiting* outdated = nullptr;
   {
     MutexLock lock(mu_);
     if (waiting_.size() < kMostWaiting) is_waiting = waiting_.emplace(key, waiting).second;
+    if (is_waiting) outdated = TakeOldestBeyond(request->node());
   }
+  if (outdated != nullptr) outdated->Answer(nullptr);
+  if (outdated == waiting) return waiting;
   if (!is_waiting) {  // asked twice, or by very many
     waiting->Answer(nullptr);
     return waiting;

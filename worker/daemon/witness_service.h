@@ -29,6 +29,8 @@ class WitnessService : public v1::WitnessService::CallbackService {
 
   // The coordinator has answered one of those that were sent.
   void Relayed(const v1::RelayedLease& lease);
+  // What was sent in the session and has no answer will not get one: those who asked are told.
+  void SessionOver();
 
   grpc::ServerUnaryReactor* QueryWitness(grpc::CallbackServerContext* context,
                                          const v1::QueryWitnessRequest* request,
@@ -40,8 +42,10 @@ class WitnessService : public v1::WitnessService::CallbackService {
  private:
   class Waiting;
   using Key = std::tuple<std::string, int64_t, int64_t>;  // node, incarnation, heartbeat
-  Waiting* Take(const Key& key);                          // whoever takes it finishes it
+  // Whoever takes one out finishes it.
+  Waiting* Take(const Key& key);
   bool Take(const Waiting* waiting);
+  Waiting* TakeOldestBeyond(const std::string& node) MEGA_REQUIRES(mu_);
 
   const std::string node_;
   const int64_t incarnation_;
