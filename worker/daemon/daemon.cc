@@ -56,6 +56,7 @@ absl::Status Daemon::Init() {
   MEGA_RETURN_IF_ERROR(ServeWitness(listen));
   StartProbes();
   session_->Start();
+  loop_.Post([this] { removals_->CarryOut(); });
   loop_.Post([this] { Sample(); });
   chores_.Post([this] { ProbeNodeLater(); });
   chores_.Post([this] { ListLogsLater(); });
@@ -110,6 +111,8 @@ void Daemon::BuildParts(const ListenAddress& listen) {
       node_, [this](lease::Input input) { session_->Feed(std::move(input)); });
   session_ =
       std::make_unique<Session>(options_.coordinator, options_.lease, clock_, SessionCallbacks());
+  removals_ = std::make_unique<Removals>(state_dir_->path(), loop_, chores_, Removals::Options{});
+  removals_->Load();
   ranks_ = std::make_unique<Ranks>(
       Ranks::Options{.engine = options_.engine,
                      .listen_host = listen.host,

@@ -27,6 +27,7 @@
 #include "worker/daemon/probes/probes.h"
 #include "worker/daemon/progress_table.h"
 #include "worker/daemon/ranks.h"
+#include "worker/daemon/removals.h"
 #include "worker/daemon/reports.h"
 #include "worker/daemon/session.h"
 #include "worker/daemon/state_dir.h"
@@ -94,6 +95,7 @@ class Daemon {
   void HandleCommand(v1::Command command, int64_t generation, int64_t hello);
   bool Passes(const v1::Command& command, int64_t hello);
   void Ack(const v1::Command& command);
+  bool KeepRemovals();
   void FlushCommands();
   void WithdrawStarts(const v1::StopRanks& order);
   void CarryOut(const v1::Command& command);
@@ -136,7 +138,8 @@ class Daemon {
   std::unique_ptr<WitnessClient> witness_client_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<WitnessService> witness_;
-  std::unique_ptr<Ranks> ranks_;  // the loop's
+  std::unique_ptr<Ranks> ranks_;        // the loop's
+  std::unique_ptr<Removals> removals_;  // likewise
   std::unique_ptr<grpc::Server> server_;
 
   int64_t hello_ = 0;  // the session thread's: number of the newest

@@ -1,6 +1,5 @@
 // How a worker takes the coordinator's commands: in their order, once each, and on disk first.
 #include "base/log.h"
-#include "worker/daemon/checkpoint_removal.h"
 #include "worker/daemon/daemon.h"
 #include "worker/daemon/run_paths.h"
 
@@ -70,9 +69,22 @@ void Daemon::WithdrawStarts(const v1::StopRanks& order) {
   }
 }
 
+// An order to remove a checkpoint is acked long before that is done; it has a file of its own.
+bool Daemon::KeepRemovals() {
+  for (const v1::Command& command : commands_) {
+    if (!command.has_delete_checkpoint()) continue;
+    const absl::Status kept = removals_->Keep(command.delete_checkpoint());
+    if (kept.ok()) continue;
+    log::Error("removals.jsonl cannot be written: commands wait; free the disk of the state folder",
+               {{"commands", std::ssize(commands_)}, {"why", std::string(kept.message())}});
+    return false;
+  }
+  return true;
+}
+
 void Daemon::FlushCommands() {
   if (commands_.empty()) return;
-  if (!Persist().ok()) {
+  if (!KeepRemovals() || !Persist().ok()) {
     if (retrying_) return;
     retrying_ = true;
     loop_.PostAfter(kPersistRetry, [this] {
@@ -106,10 +118,7 @@ void Daemon::CarryOut(const v1::Command& command) {
       ranks_->Rejected(command.checkpoint_rejected());
       break;
     case v1::Command::kDeleteCheckpoint:
-      chores_.Post([order = command.delete_checkpoint()] {
-        const absl::Status status = RemoveCheckpoint(order);
-        if (!status.ok()) log::Warn("a checkpoint stays", {{"why", std::string(status.message())}});
-      });
+      removals_->CarryOut();
       break;
     case v1::Command::kSaveCheckpoint:
       ranks_->Save(command.save_checkpoint());

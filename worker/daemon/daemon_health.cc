@@ -42,6 +42,7 @@ void Daemon::Sample() {
       .devices = static_cast<int64_t>(devices_.size()),
       .devices_in_use = ranks_->devices_in_use(),
       .unkillable_ranks = supervisor_->unkillable(),
+      .waiting_removals = removals_->waiting(),
       .captured_log_bytes = capture_->captured_bytes(),
       .dropped_reports = reports_->dropped()});
   progress_->Flush(clock_.BootNow());

@@ -53,6 +53,10 @@ Exporter::Exporter(const std::string& node)
       unkillable_(AddGauges("mega_worker_unkillable_ranks",
                             "Ranks that outlive SIGKILL, mostly in a hung driver or file system. "
                             "Above 0 the node needs a reboot before its devices come back.")),
+      waiting_removals_(
+          AddGauges("mega_worker_checkpoints_to_remove",
+                    "Checkpoints that the job keeps no longer and that are still on the disk. "
+                    "Above 0 for minutes, the disk refuses: the worker's log says which and why.")),
       log_bytes_(
           AddCounters("mega_log_bytes_total",
                       "Bytes that ranks of this node wrote to stdout and stderr. A steep rise "
@@ -124,6 +128,7 @@ void Exporter::Set(const Sample& sample) {
   devices_.Add({{"state", "free"}})
       .Set(static_cast<double>(sample.devices - sample.devices_in_use));
   unkillable_.Add({}).Set(static_cast<double>(sample.unkillable_ranks));
+  waiting_removals_.Add({}).Set(static_cast<double>(sample.waiting_removals));
   RaiseTo(log_bytes_.Add({}), static_cast<double>(sample.captured_log_bytes));
   RaiseTo(dropped_reports_.Add({}), static_cast<double>(sample.dropped_reports));
 }

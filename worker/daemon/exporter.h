@@ -31,6 +31,7 @@ class Exporter {
     int64_t devices = 0;
     int64_t devices_in_use = 0;
     int64_t unkillable_ranks = 0;
+    int64_t waiting_removals = 0;
     int64_t captured_log_bytes = 0;
     int64_t dropped_reports = 0;
   };
@@ -69,7 +70,7 @@ class Exporter {
 
   const std::string node_;
   std::shared_ptr<prometheus::Registry> registry_;
-  Gauges &connected_, &lease_remaining_, &devices_, &unkillable_;
+  Gauges &connected_, &lease_remaining_, &devices_, &unkillable_, &waiting_removals_;
   Counters &log_bytes_, &dropped_reports_, &rank_exits_;
   Gauges &rank_info_, &rank_step_, &rank_step_seconds_, &rank_memory_bytes_;
   Gauges &node_load_, &node_memory_, &node_disk_, &node_check_;

@@ -1,5 +1,5 @@
-// <state-dir>: worker.json (what the next incarnation must know), jobs/<uid>/ (run directories with
-// logs), lock (one worker at a time).
+// <state-dir>: worker.json (what the next incarnation must know), removals.jsonl (removals.h),
+// jobs/<uid>/ (run directories with logs), lock (one worker at a time).
 #pragma once
 
 #include <memory>
