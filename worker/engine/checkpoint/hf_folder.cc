@@ -1,7 +1,5 @@
 #include "worker/engine/checkpoint/hf_folder.h"
 
-#include <filesystem>
-
 #include "base/read_file.h"
 #include "worker/engine/checkpoint/hf_index.h"
 
@@ -16,10 +14,11 @@ constexpr char kIndex[] = "model.safetensors.index.json";
 absl::StatusOr<HfFolder> HfFolder::Open(const std::string& folder) {
   HfFolder result;
   result.folder_ = folder;
-  if (std::filesystem::exists(folder + "/" + kIndex)) {
-    const std::string path = folder + "/" + kIndex;
-    MEGA_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path, kMaxIndexBytes));
-    MEGA_ASSIGN_OR_RETURN(result.file_of_, ParseHfIndex(text, path));
+  const std::string path = folder + "/" + kIndex;
+  const absl::StatusOr<std::string> text = ReadRegularFile(path, kMaxIndexBytes);
+  if (!absl::IsNotFound(text.status())) {
+    MEGA_RETURN_IF_ERROR(text.status());
+    MEGA_ASSIGN_OR_RETURN(result.file_of_, ParseHfIndex(*text, path));
     for (const auto& [tensor, name] : result.file_of_) {
       auto file = result.files_.find(name);
       if (file == result.files_.end()) {
@@ -33,12 +32,13 @@ absl::StatusOr<HfFolder> HfFolder::Open(const std::string& folder) {
     }
     return result;
   }
-  if (!std::filesystem::exists(folder + "/" + kSingle)) {
+  absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(folder + "/" + kSingle);
+  if (absl::IsNotFound(file.status())) {
     return NotFound("{} has neither {} nor {}", folder, kSingle, kIndex);
   }
-  MEGA_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(folder + "/" + kSingle));
-  for (const std::string& tensor : file.names()) result.file_of_[tensor] = kSingle;
-  result.files_.emplace(kSingle, std::move(file));
+  MEGA_RETURN_IF_ERROR(file.status());
+  for (const std::string& tensor : file->names()) result.file_of_[tensor] = kSingle;
+  result.files_.emplace(kSingle, *std::move(file));
   return result;
 }
 

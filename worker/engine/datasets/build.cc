@@ -108,8 +108,9 @@ absl::StatusOr<std::string> Fingerprint(const std::string& path,
                                         const tokenizers::Tokenizer& tokenizer) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, path + " cannot be read");
+  std::error_code error;
   return fmt::format("1 {} {} {}.{:09} {}", tokenizer.name(), info.st_size, info.st_mtim.tv_sec,
-                     info.st_mtim.tv_nsec, std::filesystem::absolute(path).string());
+                     info.st_mtim.tv_nsec, std::filesystem::absolute(path, error).string());
 }
 
 // PREFIX.from holds the fingerprint, written last: with it the dataset is complete.

@@ -33,7 +33,8 @@ const char* NameOf(Split split) {
 std::string CacheFolder(const v1::Data& data, const std::string& path,
                         const std::string& cache_folder) {
   if (!data.cache().empty()) return data.cache();
-  const fs::path beside = fs::absolute(path).parent_path();
+  std::error_code error;
+  const fs::path beside = fs::absolute(path, error).parent_path();
   if (::access(beside.c_str(), W_OK) == 0) return (beside / ".mega-cache").string();
   return cache_folder;
 }
@@ -43,7 +44,8 @@ std::string IndexedPrefix(const std::string& path) {
   const fs::path file(path);
   if (file.extension() == ".bin" || file.extension() == ".idx")
     return (file.parent_path() / file.stem()).string();
-  return fs::exists(path + ".idx") && !fs::is_regular_file(path) ? path : "";
+  std::error_code error;  // who reads the path says so
+  return fs::exists(path + ".idx", error) && !fs::is_regular_file(path, error) ? path : "";
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ namespace mega::engine {
 namespace {
 
 bool IsHfFolder(const std::string& folder) {
-  return std::filesystem::exists(folder + "/config.json");
+  std::error_code error;  // who reads the folder says so
+  return std::filesystem::exists(folder + "/config.json", error);
 }
 
 models::TensorSource SourceOf(const checkpoint::HfFolder& files) {

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "gmock/gmock.h"
@@ -12,6 +13,7 @@
 namespace mega::checkpoint {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -87,6 +89,14 @@ TEST(HfFolder, APipeIsNoIndexAndNoManifest) {
               HasSubstr("is not a regular file"));
   EXPECT_THAT(std::string(ReadManifest(folder.path()).status().message()),
               HasSubstr("is not a regular file"));
+}
+
+// Case: a folder that the rank may not look into ended it with "terminate called".
+TEST(HfFolder, OneThatCannotBeLookedIntoIsAnErrorThatNamesIt) {
+  TempDir folder;
+  std::filesystem::create_symlink("loop", folder / "loop");
+  EXPECT_THAT(std::string(HfFolder::Open(folder / "loop").status().message()),
+              AllOf(HasSubstr(folder / "loop"), HasSubstr("symbolic links")));
 }
 
 }  // namespace

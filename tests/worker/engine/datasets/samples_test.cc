@@ -244,5 +244,12 @@ TEST(BatchRows, CountMicroBatchesAsMegatronDoes) {
   EXPECT_GT(compared, 50);
 }
 
+// Case: text behind a mount that gave an error ended the rank with "terminate called".
+TEST_F(SamplesTest, TextThatCannotBeLookedAtIsAnErrorThatNamesIt) {
+  std::filesystem::create_symlink("loop", folder_ / "loop");
+  EXPECT_THAT(std::string(Open(Data({"loop/a"}, 10, "1")).status().message()),
+              ::testing::HasSubstr(folder_ / "loop/a"));
+}
+
 }  // namespace
 }  // namespace mega::datasets
