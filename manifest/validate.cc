@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_name.h"
 #include "manifest/cover.h"
+#include "manifest/file_name.h"
 
 namespace mega::manifest {
 

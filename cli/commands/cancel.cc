@@ -29,7 +29,7 @@ int Cancel(const Shell& shell, const Options& options) {
 void AddCancel(Command program, const Shell& shell) {
   Command command = program.AddCommand("cancel", "Stop a job", "megactl cancel shakespeare");
   auto options = std::make_shared<Options>();
-  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  AddJob(command, options->handle).Required();
   AddOutput(command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
   command.OnRun([&shell, options] { return Cancel(shell, *options); });
 }

@@ -59,7 +59,7 @@ void AddCheckpoints(Command program, const Shell& shell) {
   Command list = command.AddCommand("list", "List the committed checkpoints, oldest first",
                                     "megactl checkpoints list shakespeare");
   auto options = std::make_shared<Options>();
-  list.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  AddJob(list, options->handle).Required();
   AddOutput(list, options->output, {Output::kTable, Output::kJson, Output::kName});
   list.OnRun([&shell, options] { return List(shell, *options); });
 }

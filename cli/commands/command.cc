@@ -39,6 +39,16 @@ absl::StatusOr<Client> Shell::Connect() const {
   return Client(std::move(target));
 }
 
+Option AddJob(Command command, std::string& handle) {
+  return command.AddOption("job", handle, "Name, id, or the unique start of one");
+}
+
+void AddOverrides(Command command, std::vector<std::string>& overrides) {
+  command.AddOption("--set", overrides, "Override a key: training.steps=20")
+      .TypeName("KEY=VALUE")
+      .OneWordEach();
+}
+
 void AddOutput(Command command, Output& output, const std::vector<Output>& allowed) {
   std::map<std::string, Output> words;
   std::string list;

@@ -51,6 +51,10 @@ void AddVersion(Command program, const Shell& shell);
 void AddCompletion(Command program);
 void AddSchema(Command program);
 
+// The word that names a job.
+Option AddJob(Command command, std::string& handle);
+// --set, as often as one likes.
+void AddOverrides(Command command, std::vector<std::string>& overrides);
 // -o with the words of `allowed`.
 void AddOutput(Command command, Output& output, const std::vector<Output>& allowed);
 // -o for steps and events: a line, or a JSON message, each.

@@ -174,7 +174,7 @@ void AddDescribe(Command program, const Shell& shell) {
       program.AddCommand("describe", "Tell the story of a job: plan, attempts, events",
                          "megactl describe shakespeare");
   auto options = std::make_shared<Options>();
-  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  AddJob(command, options->handle).Required();
   command.AddFlag("--spec", options->spec, "Print its job file, with all defaults, instead");
   command.OnRun([&shell, options] { return Describe(shell, *options); });
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line/command_line.h"
 #include "base/status.h"
 
 namespace mega::cli {
@@ -11,7 +12,9 @@ namespace mega::cli {
 // Path of a program in megactl's own folder.
 absl::StatusOr<std::string> ProgramBeside(const std::string& name);
 
-// Replaces this process by `mega-engine <arguments>`; returns only an exit code of failure.
-int ExecEngine(const std::vector<std::string>& arguments);
+// A command that mega-engine carries out: its tasks and options, --help included, are that
+// program's, which takes this process's place.
+void AddEngineCommand(Command program, const std::string& name, const std::string& help,
+                      const std::string& example);
 
 }  // namespace mega::cli

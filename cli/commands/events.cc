@@ -48,7 +48,7 @@ void AddEvents(Command program, const Shell& shell) {
   Command command =
       program.AddCommand("events", "Show what happened to a job", "megactl events -f shakespeare");
   auto options = std::make_shared<Options>();
-  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  AddJob(command, options->handle).Required();
   command.AddFlag("-f,--follow", options->follow, "Go on until the job ends");
   AddLineOutput(command, options->output);
   command.OnRun([&shell, options] { return Events(shell, *options); });

@@ -100,7 +100,7 @@ void AddGet(Command program, const Shell& shell) {
   command.Alias("ls");
   command.Alias("jobs");
   auto options = std::make_shared<Options>();
-  command.AddOption("job", options->handle, "Name, id, or the unique start of one");
+  AddJob(command, options->handle);
   command.AddFlag("-A,--all-namespaces", options->all_namespaces, "Jobs of every namespace");
   command.AddFlag("--no-headers", options->no_headers, "Rows alone");
   AddOutput(command, options->output,

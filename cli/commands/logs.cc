@@ -144,7 +144,7 @@ void AddLogs(Command program, const Shell& shell) {
   Command command = program.AddCommand("logs", "Show what the ranks of a job wrote",
                                        "megactl logs -f shakespeare --rank 0,1");
   auto options = std::make_shared<Options>();
-  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  AddJob(command, options->handle).Required();
   command.AddFlag("-f,--follow", options->follow, "Go on until the job ends");
   command.AddOption("--rank", options->ranks, "These ranks alone (default: all)")
       .Delimiter(',')

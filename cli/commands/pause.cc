@@ -41,7 +41,7 @@ void Add(Command program, const Shell& shell, const char* name, const char* what
          const char* example, Call call, std::string (*text)(const v1::Job& job)) {
   Command command = program.AddCommand(name, what, example);
   auto options = std::make_shared<Options>();
-  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  AddJob(command, options->handle).Required();
   AddOutput(command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
   command.OnRun([&shell, options, call, text] { return Ask(shell, *options, call, text); });
 }

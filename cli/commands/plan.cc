@@ -104,9 +104,7 @@ void AddPlan(Command program, const Shell& shell) {
                                        "megactl plan job.yaml --nodes 2 --devices 8");
   auto options = std::make_shared<Options>();
   command.AddOption("file", options->file, "Job file, - for standard input").Required();
-  command.AddOption("--set", options->overrides, "Override a key: training.steps=20")
-      .TypeName("KEY=VALUE")
-      .OneWordEach();
+  AddOverrides(command, options->overrides);
   command.AddOption("--nodes", options->nodes, "Plan offline for this many imaginary nodes")
       .InRange(1, 100'000)
       .TypeName("N");

@@ -32,7 +32,7 @@ void AddRestart(Command program, const Shell& shell) {
       "restart", "End a job's attempt and start another from its newest checkpoint",
       "megactl restart shakespeare");
   auto options = std::make_shared<Options>();
-  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  AddJob(command, options->handle).Required();
   AddOutput(command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
   command.OnRun([&shell, options] { return Restart(shell, *options); });
 }

@@ -325,9 +325,7 @@ void AddRun(Command program, const Shell& shell) {
   command.Footer("Ctrl-C cancels the job and ends every process it started; twice kills them.");
   auto options = std::make_shared<Options>();
   command.AddOption("file", options->file, "Job file, - for standard input").Required();
-  command.AddOption("--set", options->overrides, "Override a key: training.steps=20")
-      .TypeName("KEY=VALUE")
-      .OneWordEach();
+  AddOverrides(command, options->overrides);
   command
       .AddOption("--devices", options->devices,
                  "CPU devices of each worker (default: what the job needs, else the cores)")

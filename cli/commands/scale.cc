@@ -35,7 +35,7 @@ void AddScale(Command program, const Shell& shell) {
   Command command = program.AddCommand("scale", "Give a job another number of nodes",
                                        "megactl scale shakespeare --nodes 4");
   auto options = std::make_shared<Options>();
-  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  AddJob(command, options->handle).Required();
   command.AddOption("--nodes", options->nodes, "Within resources.nodes.min and max of its job file")
       .AtLeast(1)
       .Required();

@@ -46,7 +46,7 @@ void AddSteps(Command program, const Shell& shell) {
   Command command = program.AddCommand("steps", "Show the steps of a job: loss, speed",
                                        "megactl steps -f shakespeare -o json | jq .loss");
   auto options = std::make_shared<Options>();
-  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  AddJob(command, options->handle).Required();
   command.AddFlag("-f,--follow", options->follow, "Go on until the job ends");
   command.AddOption("--from", options->from, "First step to show").AtLeast(1).TypeName("STEP");
   AddLineOutput(command, options->output);

@@ -80,9 +80,7 @@ void AddSubmit(Command program, const Shell& shell) {
                                        "megactl submit job.yaml --set training.steps=1000");
   auto options = std::make_shared<Options>();
   command.AddOption("file", options->file, "Job file, - for standard input").Required();
-  command.AddOption("--set", options->overrides, "Override a key: training.steps=20")
-      .TypeName("KEY=VALUE")
-      .OneWordEach();
+  AddOverrides(command, options->overrides);
   command.AddOption("--request-id", options->request_id,
                     "The same id gives the same job, however often it is sent");
   command.AddFlag(

@@ -73,7 +73,7 @@ void AddWait(Command program, const Shell& shell) {
       "Exit codes: 0 succeeded, 100 failed, 101 not finished in time, 102 not found, 103 "
       "cancelled;\n6 when the coordinator cannot be reached.");
   auto options = std::make_shared<Options>();
-  command.AddOption("job", options->handle, "Name, id, or the unique start of one").Required();
+  AddJob(command, options->handle).Required();
   command.AddOption("--timeout", options->timeout, "Give up after 30s, 2h … (default: never)")
       .TypeName("TIME");
   command.AddFlag("-q,--quiet", options->quiet, "Print nothing");

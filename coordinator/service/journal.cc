@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -247,12 +248,12 @@ void Journal::RemoveOldest(int64_t coming_bytes) {
 }
 
 absl::StatusOr<std::vector<std::string>> JournalSegments(const std::string& folder) {
-  std::error_code error;
+  const auto entries = ListFolder(folder);
+  if (!entries.ok()) return NotFound("journal: {}", std::string(entries.status().message()));
   std::vector<std::string> paths;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == kSuffix) paths.push_back(it->path());
+  for (const fs::directory_entry& entry : *entries) {
+    if (entry.path().extension() == kSuffix) paths.push_back(entry.path());
   }
-  if (error) return NotFound("journal folder {}: {}", folder, error.message());
   std::sort(paths.begin(), paths.end());
   return paths;
 }

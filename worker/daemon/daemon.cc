@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/listen_address.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/version.h"
 #include "worker/daemon/devices.h"
 #include "worker/daemon/leftovers.h"
@@ -28,10 +29,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(Options options, const Clo
     MEGA_RETURN_IF_ERROR(daemon->Init());
     return daemon;
   } catch (const std::system_error& refused) {
-    return absl::ResourceExhaustedError(
-        fmt::format("the worker's threads cannot be started: {}; memory is short, or a limit is "
-                    "reached (ulimit -u, pids.max of the cgroup)",
-                    refused.what()));
+    return ThreadRefused(refused);
   }
 }
 

@@ -46,34 +46,48 @@ class SlowReader : public v1::WorkerService::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
+// A session that has more to send than its connection takes unread.
+class SessionStreamTest : public ::testing::Test {
+ protected:
+  SessionStreamTest() {
+    while (!stream_.Idle()) std::this_thread::yield();
+    v1::WorkerMessage large;
+    large.mutable_rank_ready()->set_address(std::string(32 << 20, 'x'));
+    stream_.Send(large);
+  }
+
+  SlowReader reader_;
+  std::promise<void> ended_;
+  SessionStream stream_{reader_.address(),
+                        Hello(),
+                        {.message = [](v1::CoordinatorMessage) {},
+                         .ended = [this](absl::Status) { ended_.set_value(); }}};
+
+ private:
+  static v1::WorkerMessage Hello() {
+    v1::WorkerMessage hello;
+    hello.mutable_hello();
+    return hello;
+  }
+};
+
 // Case: relays went before everything, and who asked enough kept a worker's exits and acks back.
-TEST(SessionStream, CarriesTheWordsOfOthersTurnAboutWithItsOwn) {
-  SlowReader reader;
-  v1::WorkerMessage hello;
-  hello.mutable_hello();
-  std::promise<void> ended;
-  SessionStream stream(reader.address(), hello,
-                       {.message = [](v1::CoordinatorMessage) {},
-                        .ended = [&](absl::Status) { ended.set_value(); }});
-  while (!stream.Idle()) std::this_thread::yield();
-  v1::WorkerMessage large;  // more than the connection takes unread
-  large.mutable_rank_ready()->set_address(std::string(32 << 20, 'x'));
-  stream.Send(large);
+TEST_F(SessionStreamTest, CarriesTheWordsOfOthersTurnAboutWithItsOwn) {
   for (int64_t seq = 1; seq <= 3; ++seq) {
     v1::WorkerMessage own;
     own.mutable_command_ack()->set_seq(seq);
-    stream.Send(own);
+    stream_.Send(own);
   }
   for (int64_t seq = 1; seq <= 6; ++seq) {
     v1::WorkerMessage of_another;
     of_another.mutable_relayed_heartbeat()->set_heartbeat_seq(seq);
-    EXPECT_TRUE(stream.SendForAnother(of_another));
+    EXPECT_TRUE(stream_.SendForAnother(of_another));
   }
-  stream.SendHeartbeat(1);
-  stream.Close();
-  reader.Let();
+  stream_.SendHeartbeat(1);
+  stream_.Close();
+  reader_.Let();
   std::vector<std::string> order;
-  for (const v1::WorkerMessage& message : reader.Read()) {
+  for (const v1::WorkerMessage& message : reader_.Read()) {
     if (message.has_heartbeat()) order.push_back("beat");
     if (message.has_command_ack())
       order.push_back(fmt::format("own {}", message.command_ack().seq()));
@@ -83,29 +97,18 @@ TEST(SessionStream, CarriesTheWordsOfOthersTurnAboutWithItsOwn) {
   }
   EXPECT_THAT(order, ::testing::ElementsAre("beat", "other 1", "own 1", "other 2", "own 2",
                                             "other 3", "own 3", "other 4", "other 5", "other 6"));
-  ended.get_future().wait();
+  ended_.get_future().wait();
 }
 
-TEST(SessionStream, HoldsFewWordsOfOthers) {
-  SlowReader reader;
-  v1::WorkerMessage hello;
-  hello.mutable_hello();
-  std::promise<void> ended;
-  SessionStream stream(reader.address(), hello,
-                       {.message = [](v1::CoordinatorMessage) {},
-                        .ended = [&](absl::Status) { ended.set_value(); }});
-  while (!stream.Idle()) std::this_thread::yield();
-  v1::WorkerMessage large;
-  large.mutable_rank_ready()->set_address(std::string(32 << 20, 'x'));
-  stream.Send(large);
+TEST_F(SessionStreamTest, HoldsFewWordsOfOthers) {
   v1::WorkerMessage of_another;
   of_another.mutable_relayed_heartbeat()->set_heartbeat_seq(1);
   int taken = 0;
-  while (taken < 5000 && stream.SendForAnother(of_another)) ++taken;
+  while (taken < 5000 && stream_.SendForAnother(of_another)) ++taken;
   EXPECT_EQ(taken, 1024);
-  stream.Cancel();
-  reader.Let();
-  ended.get_future().wait();
+  stream_.Cancel();
+  reader_.Let();
+  ended_.get_future().wait();
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/file_name.h"
+#include "manifest/file_name.h"
 
 namespace mega::checkpoint {
 namespace {
@@ -20,7 +20,7 @@ class IndexReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(std::string& file) override {
     if (!in_map_ || depth_ != 2) return Other();
-    if (!IsFileName(file))
+    if (!manifest::IsFileName(file))
       return Fail(fmt::format("weight_map[{}] is not the name of a file", tensor_));
     if (!file_of.emplace(tensor_, file).second)
       return Fail(fmt::format("weight_map has {} twice", tensor_));

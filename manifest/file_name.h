@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace mega {
+namespace mega::manifest {
 
 // One name in a folder: no way out of it, and not longer than file systems take.
 inline bool IsFileName(std::string_view name) {
@@ -11,4 +11,4 @@ inline bool IsFileName(std::string_view name) {
          name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
 }
 
-}  // namespace mega
+}  // namespace mega::manifest

@@ -1,10 +1,10 @@
-#include "base/file_name.h"
+#include "manifest/file_name.h"
 
 #include <string>
 
 #include "gtest/gtest.h"
 
-namespace mega {
+namespace mega::manifest {
 namespace {
 
 TEST(IsFileName, OneNameInAFolder) {
@@ -23,4 +23,4 @@ TEST(IsFileName, NoWayOutOfIt) {
 }
 
 }  // namespace
-}  // namespace mega
+}  // namespace mega::manifest
