@@ -42,7 +42,7 @@ v1::Job& Draft::EditJob(const JobUid& uid) {
     const v1::StepReport& newest = live->second.newest();
     job.set_last_step(newest.step());
     job.set_last_loss(newest.loss());
-    v1::Attempt& attempt = *job.mutable_attempts()->rbegin();
+    v1::Attempt& attempt = NewestAttempt(job);
     if (attempt.epoch() == newest.epoch()) {
       attempt.set_last_step(std::max(attempt.last_step(), newest.step()));
     }
@@ -62,6 +62,7 @@ void Draft::DeleteJob(const JobUid& uid) {
   mutation.set_delete_job(uid);
   Mutate(std::move(mutation));
   state_.live.jobs.erase(uid);
+  ForgetParts(uid);
 }
 
 const v1::Node* Draft::FindNode(const NodeId& id) const {
@@ -110,7 +111,7 @@ void Draft::AddEvent(const JobUid& uid, v1::Severity severity, std::string_view 
   event.set_message(CutUtf8(message, kEventMessageBytes));
   const v1::Job* job = FindJob(uid);
   if (job != nullptr && !job->attempts().empty()) {
-    event.set_attempt(job->attempts().rbegin()->number());
+    event.set_attempt(NewestAttempt(*job).number());
   }
   for (const auto& [key, value] : fields) (*event.mutable_fields())[std::string(key)] = value;
   Mutate(std::move(mutation));
@@ -156,6 +157,11 @@ void Draft::DeleteNamespace(const std::string& name) {
   v1::Mutation mutation;
   mutation.set_delete_namespace(name);
   Mutate(std::move(mutation));
+}
+
+void Draft::ForgetParts(const JobUid& uid) {
+  auto& parts = state_.live.parts;
+  parts.erase(parts.lower_bound({uid, 0, 0}), parts.upper_bound({uid, INT64_MAX, INT64_MAX}));
 }
 
 void Draft::ClusterChanged() {

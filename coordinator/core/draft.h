@@ -29,7 +29,7 @@ class Draft {
   const v1::Job* FindJob(const JobUid& uid) const;
   v1::Job& EditJob(const JobUid& uid);
   void AddJob(v1::Job job);
-  void DeleteJob(const JobUid& uid);  // with its events; it has ended
+  void DeleteJob(const JobUid& uid);  // with all that is kept of it; it has ended
   const v1::Node* FindNode(const NodeId& id) const;
   v1::Node& EditNode(const NodeId& id);
   void AddNode(v1::Node node);
@@ -50,6 +50,8 @@ class Draft {
   Volatile& live() { return state_.live; }
   v1::NodeLive& LiveNode(const NodeId& id) { return state_.live.nodes[id]; }
   v1::JobLive& LiveJob(const JobUid& uid) { return state_.live.jobs[uid]; }
+  // Of checkpoints of the job that are not complete, and will not be.
+  void ForgetParts(const JobUid& uid);
   // What can be given to a job is different from now on.
   void ClusterChanged();
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "coordinator/core/jobs/removal.h"
 
 namespace mega::core {
 namespace {
@@ -22,19 +23,23 @@ void ForgetJobs(Draft& draft) {
   }
 }
 
-// Long after its lease: nothing of it can be running. What an operator decided about it stays.
-bool IsForgettable(const State& state, const v1::Node& node, absl::Time oldest) {
+absl::Time LastSeen(const v1::Node& node) {
+  return FromProto(node.has_last_heartbeat() ? node.last_heartbeat() : node.register_time());
+}
+
+// Nothing of it can be running. What an operator decided about it stays.
+bool IsForgettable(const State& state, const v1::Node& node) {
   if (node.state() != v1::NODE_STATE_LOST || node.cordoned()) return false;
   if (state.index.device_owner.contains(node.name())) return false;
-  const auto& seen = node.has_last_heartbeat() ? node.last_heartbeat() : node.register_time();
-  return FromProto(seen) <= oldest;
+  return !HasRemovals(state, node.name());  // there is nobody to take them over
 }
 
 void ForgetNodes(Draft& draft) {
+  HandOverRemovals(draft);
   const absl::Time oldest = FromProto(draft.wall()) - draft.options().node_retention;
   std::vector<NodeId> forgotten;
   for (const auto& [id, node] : draft.state().durable.nodes) {
-    if (IsForgettable(draft.state(), node, oldest)) forgotten.push_back(id);
+    if (LastSeen(node) <= oldest && IsForgettable(draft.state(), node)) forgotten.push_back(id);
   }
   for (const NodeId& id : forgotten) draft.DeleteNode(id);
 }
@@ -45,6 +50,17 @@ void Forget(Draft& draft, absl::Duration last_tick) {
   ForgetJobs(draft);
   const auto round = [](absl::Duration clock) { return absl::Floor(clock, kNodesEvery); };
   if (round(last_tick) != round(draft.clock())) ForgetNodes(draft);
+}
+
+bool ForgetOldestNode(Draft& draft) {
+  const v1::Node* oldest = nullptr;
+  for (const auto& [id, node] : draft.state().durable.nodes) {
+    if (!IsForgettable(draft.state(), node)) continue;
+    if (oldest == nullptr || LastSeen(node) < LastSeen(*oldest)) oldest = &node;
+  }
+  if (oldest == nullptr) return false;
+  draft.DeleteNode(NodeId(oldest->name()));
+  return true;
 }
 
 }  // namespace mega::core

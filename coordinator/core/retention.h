@@ -9,5 +9,7 @@ namespace mega::core {
 
 // At each tick; a little at a time.
 void Forget(Draft& draft, absl::Duration last_tick);
+// For want of room: the lost node that was heard of least lately. False: none may be forgotten.
+bool ForgetOldestNode(Draft& draft);
 
 }  // namespace mega::core

@@ -14,9 +14,16 @@ bool IsTerminal(v1::JobPhase phase) {
          phase == v1::JOB_PHASE_CANCELLED;
 }
 
+const v1::Attempt& NewestAttempt(const v1::Job& job) { return *job.attempts().rbegin(); }
+v1::Attempt& NewestAttempt(v1::Job& job) { return *job.mutable_attempts()->rbegin(); }
+
+int64_t NewestCheckpoint(const v1::Job& job) {
+  return job.checkpoints().empty() ? 0 : job.checkpoints().rbegin()->step();
+}
+
 const v1::Attempt* LiveAttempt(const v1::Job& job) {
   if (job.attempts().empty()) return nullptr;
-  const v1::Attempt& newest = *job.attempts().rbegin();
+  const v1::Attempt& newest = NewestAttempt(job);
   return newest.state() == v1::ATTEMPT_STATE_ENDED ? nullptr : &newest;
 }
 
@@ -70,6 +77,22 @@ bool IsSchedulable(const State& state, const NodeId& id) {
          live->second.session() != 0 && !live->second.suspect() &&
          live->second.unwanted().empty() && !HasError(node->second) &&
          absl::Nanoseconds(live->second.quiet_until_ns()) <= state.live.clock;
+}
+
+std::set<JobUid> JobsOn(const State& state, const NodeId& node) {
+  std::set<JobUid> jobs;
+  const auto owned = state.index.device_owner.find(node);
+  if (owned == state.index.device_owner.end()) return jobs;
+  for (const auto& [device, uid] : owned->second) jobs.insert(uid);
+  return jobs;
+}
+
+int64_t DevicesFor(const State& state, const JobUid& uid, const v1::Node& node) {
+  const auto owned = state.index.device_owner.find(node.name());
+  if (owned == state.index.device_owner.end()) return node.devices_size();
+  return node.devices_size() - std::ranges::count_if(owned->second, [&](const auto& entry) {
+           return entry.second != uid;
+         });
 }
 
 v1::CoreSnapshot ToSnapshot(const State& state) {

@@ -85,6 +85,11 @@ struct State {
 // Ways of looking at a State; none changes it.
 
 bool IsTerminal(v1::JobPhase phase);
+// The job has one.
+const v1::Attempt& NewestAttempt(const v1::Job& job);
+v1::Attempt& NewestAttempt(v1::Job& job);
+// The step of the newest checkpoint; 0 without any.
+int64_t NewestCheckpoint(const v1::Job& job);
 // The newest attempt if there is one and its ranks may still run; else null.
 const v1::Attempt* LiveAttempt(const v1::Job& job);
 // Stands in the queue: not ended, not paused, no live attempt.
@@ -96,6 +101,10 @@ v1::Job JobView(const State& state, const JobUid& uid);
 v1::Node NodeView(const State& state, const NodeId& id);
 // May a job be placed on it now? In session, renewed of late, and nothing runs there unasked.
 bool IsSchedulable(const State& state, const NodeId& id);
+// Those that have devices there, in attempts not ended.
+std::set<JobUid> JobsOn(const State& state, const NodeId& node);
+// Devices of the node that no other job has: the free ones, and the job's own.
+int64_t DevicesFor(const State& state, const JobUid& uid, const v1::Node& node);
 
 // The journal's form of a state, and back. FromSnapshot(ToSnapshot(s)) behaves exactly as s.
 v1::CoreSnapshot ToSnapshot(const State& state);

@@ -14,7 +14,9 @@ struct Decision {
   // In order; already applied to the state that Step was given. The shell makes them durable, then
   // carries out the effects, also those of a decision without mutations: they wait for every batch
   // handed out earlier (an answer may speak of a job whose batch is not durable yet). Only
-  // `immediate` ones leave at once. Order among a session's effects is kept.
+  // `immediate` ones leave at once. Those that wait keep their order, over all decisions, and so do
+  // those that do not; but these overtake the others: a lease may reach a worker before a command
+  // that was decided earlier.
   std::vector<v1::Mutation> mutations;
   std::vector<v1::Effect> effects;
 };

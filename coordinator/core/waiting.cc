@@ -1,8 +1,12 @@
 #include "coordinator/core/waiting.h"
 
+#include <algorithm>
+
 #include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/queue/question.h"
 #include "coordinator/core/queue/queue.h"
 #include "coordinator/core/queue/quota.h"
+#include "coordinator/core/queue/unfit.h"
 #include "fmt/core.h"
 
 namespace mega::core {
@@ -24,6 +28,18 @@ std::string WaitingForRanks(const State& state, const v1::Attempt& attempt) {
   return alive == 0 ? "" : fmt::format("{} ranks that may be running", alive);
 }
 
+// The planner is asked about one unfit job at a time, and so many are looked at in one step.
+bool AreOthersLookedAt(const State& state) {
+  size_t unfit = 0;
+  for (const QueueKey& key : state.index.queue) {
+    const JobUid& uid = std::get<JobUid>(key);
+    const auto live = state.live.jobs.find(uid);
+    if (live != state.live.jobs.end() && IsAskedIdle(live->second)) return true;
+    if (IsUnfit(state, uid) && ++unfit > kLooksAtOnce) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string WaitingFor(const State& state, const JobUid& uid) {
@@ -41,17 +57,18 @@ std::string WaitingFor(const State& state, const JobUid& uid) {
     }
   }
   if (IsUnfit(state, uid)) {
-    const bool is_known = -live->second.refused_revision() == state.live.cluster_revision;
+    const bool is_known = UnfitAt(live->second) == state.live.cluster_revision;
     const absl::Duration again = absl::Nanoseconds(live->second.asked_ns()) + kLooksAgain;
     const bool is_looked_at = live->second.ask_revision() != 0 || again > state.live.last_tick;
-    return is_known || is_looked_at ? "another fleet" : "";
+    if (is_known || is_looked_at) return "another fleet";
+    return AreOthersLookedAt(state) ? "its turn to be looked at again" : "";
   }
   if (live == state.live.jobs.end()) return "";
   // The first tick after its end takes it up.
   if (absl::Nanoseconds(live->second.not_before_ns()) > state.live.last_tick) return "its back-off";
   if (live->second.ask_revision() != 0) return "its plan";
   // Any change of the cluster raises the revision, and then it is asked for again.
-  if (live->second.refused_revision() == state.live.cluster_revision) return "devices";
+  if (RefusedAt(live->second) == state.live.cluster_revision) return "devices";
   return "";
 }
 

@@ -27,6 +27,7 @@ std::optional<About> RankOf(const v1::CoreEvent& event) {
   if (message.has_rank_exited()) return of(message.rank_exited().rank());
   if (message.has_rank_progress()) return of(message.rank_progress().rank());
   if (message.has_checkpoint_part()) return of(message.checkpoint_part());
+  if (message.has_checkpoint_failed()) return of(message.checkpoint_failed().rank());
   return std::nullopt;
 }
 

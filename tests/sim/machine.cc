@@ -148,6 +148,16 @@ void Machine::ResetConnection() {
   OnClosed(connection);
 }
 
+void Machine::SayOldSavesFailed() {
+  for (const auto& [key, exited] : exited_) {
+    v1::WorkerMessage message;
+    *message.mutable_checkpoint_failed()->mutable_rank() = exited.rank();
+    message.mutable_checkpoint_failed()->set_step(1000);
+    message.mutable_checkpoint_failed()->set_message("No space left on device");
+    Send(std::move(message));
+  }
+}
+
 void Machine::DieSlowly(absl::Duration span) {
   world_.Trace("{}: what is killed stays for {}", name(), absl::FormatDuration(span));
   deaths_held_until_ = std::max(deaths_held_until_, world_.now() + span);

@@ -73,6 +73,7 @@ class Machine {
   void KillEngine();                       // one of them, by chance
   void StickEngine();                      // likewise
   void ResetConnection();
+  void SayOldSavesFailed();             // of ranks that have ended
   void DieSlowly(absl::Duration span);  // what is killed in that time is gone only at its end
   void Heal();
 

@@ -6,6 +6,7 @@
 #include "tests/sim/scenarios.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -24,6 +25,7 @@ enum class Fault {
   kStopped,     // its worker does nothing
   kRestarted,   // its worker is killed, and another one started at the end
   kDiesSlowly,  // what is killed there stays until the end, doing nothing, and holds its device
+  kFailsLate,   // it says that ranks that have ended could not save
 };
 using enum Fault;
 
@@ -56,18 +58,22 @@ void Begin(const Line& line, size_t node, Faults& faults, const Faults::Machines
       return machine.KillWorker(span);
     case kDiesSlowly:
       return machine.DieSlowly(span);
+    case kFailsLate:
+      return machine.SayOldSavesFailed();
   }
 }
 
 struct Setting {
   int64_t ranks = 1;  // of four nodes with a device each; the first has its place on node 0
   double submit = 10;
+  std::optional<absl::Duration> node_retention = {};
 };
 
 Scenario Make(std::string name, const std::vector<Line>& lines, Setting setting = {}) {
   Script script;
   script.ranks = setting.ranks;
   script.submit = absl::Seconds(setting.submit);
+  script.node_retention = setting.node_retention;
   double last = 0;
   for (const Line& line : lines) last = std::max(last, line.to);
   script.end = absl::Seconds(last + 20);
@@ -163,6 +169,11 @@ std::vector<Scenario> Write() {
       Make("WhatWasKilledIsStillThere",
            {{30, 45, kCut, {0}}, {30, 45, kUnasked, {1, 2, 3}}, {30, 90, kDiesSlowly, {0}}},
            {.ranks = 4}),
+      // Node 3 is lost, and forgotten at the next full minute; the job waits for another, and what
+      // node 0 says of its last attempt would have to be passed on to node 3.
+      Make("ASaveFailsWhenAPeerIsForgotten",
+           {{30, 250, kCut, {3}}, {30, 250, kUnasked, {0, 1, 2}}, {200, 240, kFailsLate, {0}}},
+           {.ranks = 4, .node_retention = absl::Seconds(10)}),
       // It is renewed through its witnesses, its rank steps on, and nobody hears of that.
       Make("ANodeCannotSpeak", {{30, 95, kMute, {0}}}),
   };

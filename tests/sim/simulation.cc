@@ -85,6 +85,9 @@ class Simulation {
     core::Options core;
     core.outage_grace = absl::Seconds(world_.rng.Between(20, 60));
     core.mutants = options.mutants;
+    if (script_ != nullptr && script_->node_retention) {
+      core.node_retention = *script_->node_retention;
+    }
     clock_error_ = 0.8 / absl::ToDoubleSeconds(core.lease + core.outage_grace);
     return core;
   }

@@ -29,6 +29,7 @@ struct Script {
       faults;
   std::optional<absl::Duration> submit;  // when the job is; unset: by chance, in the first 5 s
   absl::Duration end = absl::Seconds(160);
+  std::optional<absl::Duration> node_retention;  // unset: longer than the run
 };
 
 struct Options {

@@ -174,7 +174,7 @@ class Search {
 
 HangLimit LimitOf(const v1::Job& job, const v1::JobWatch& watch) {
   const v1::HangRule& rule = job.resolved_spec().health().hang();
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   if (attempt.state() == v1::ATTEMPT_STATE_STARTING) {
     if (rule.has_first_step_timeout()) {
       return {FromProto(rule.first_step_timeout()), "health.hang.first_step_timeout"};

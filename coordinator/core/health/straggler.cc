@@ -42,7 +42,8 @@ double Median(const v1::JobWatch& watch) {
 }
 
 // A node that the job does not use, with room for what runs of it on `slow`.
-bool HasReplacement(const Draft& draft, const v1::Attempt& attempt, const NodeId& slow) {
+bool HasReplacement(const Draft& draft, const v1::Job& job, const NodeId& slow) {
+  const v1::Attempt& attempt = NewestAttempt(job);
   const auto is_on = [](const NodeId& node) {
     return [&node](const v1::RankState& rank) { return rank.node() == node; };
   };
@@ -51,17 +52,14 @@ bool HasReplacement(const Draft& draft, const v1::Attempt& attempt, const NodeId
     if (!IsSchedulable(draft.state(), id) || std::ranges::any_of(attempt.ranks(), is_on(id))) {
       continue;
     }
-    const auto owned = draft.state().index.device_owner.find(id);
-    const int64_t used =
-        owned == draft.state().index.device_owner.end() ? 0 : std::ssize(owned->second);
-    if (node.devices_size() - used >= wanted) return true;
+    if (DevicesFor(draft.state(), job.uid(), node) >= wanted) return true;
   }
   return false;
 }
 
 void Replace(Draft& draft, const JobUid& uid, const NodeId& node, const std::string& what) {
   v1::Job& job = draft.EditJob(uid);
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   v1::RecoveryRecord record;
   *record.mutable_time() = draft.wall();
   record.set_rung(std::string(kSpare));
@@ -88,7 +86,7 @@ void Report(Draft& draft, const v1::Job& job, v1::RankWatch& rank, const v1::Ran
   bool is_replaced = rule.action() == "replace";
   if (is_replaced) {
     const Budget budget = RungBudget(job, kSpare, FromProto(draft.wall()));
-    const bool has_room = HasReplacement(draft, *job.attempts().rbegin(), state.node());
+    const bool has_room = HasReplacement(draft, job, state.node());
     is_replaced = has_room && !budget.is_used_up();
     what += is_replaced ? "; the node is replaced"
             : has_room  ? "; it stays, for recovery.budgets.spare is used up"
@@ -111,7 +109,7 @@ void JudgeRound(Draft& draft, const v1::Job& job, v1::JobWatch& watch) {
   const double threshold = rule.has_threshold() ? rule.threshold() : kThreshold;
   const int64_t rounds = rule.has_rounds() ? rule.rounds() : kRounds;
   const double median = Median(watch);
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   v1::RankWatch* slowest = nullptr;
   int64_t number = 0;
   for (int i = 0; i < watch.ranks_size(); ++i) {
@@ -138,7 +136,7 @@ bool IsDuration(double seconds) {
 void NoteCompute(Draft& draft, const v1::Job& job, v1::JobWatch& watch,
                  const v1::StepReport& report) {
   if (job.resolved_spec().health().straggler().action() == "none") return;
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   if (attempt.state() != v1::ATTEMPT_STATE_RUNNING || IsSaving(attempt)) return;
   if (report.rank() < 0 || report.rank() >= watch.ranks_size() || watch.ranks_size() < 2) return;
   const int64_t now = absl::ToInt64Nanoseconds(draft.clock());

@@ -46,7 +46,7 @@ bool CanAllSpeak(const Draft& draft, const v1::Attempt& attempt) {
 void EndHanging(Draft& draft, const JobUid& uid, const v1::JobWatch& watch, const HangLimit& limit,
                 absl::Duration still) {
   v1::Job& job = draft.EditJob(uid);
-  v1::Attempt& attempt = *job.mutable_attempts()->rbegin();
+  v1::Attempt& attempt = NewestAttempt(job);
   Laggard laggard = FindLaggard(attempt, watch);
   if (draft.options().mutants.blames_another && laggard.rank >= 0) {
     laggard.rank = (laggard.rank + 1) % attempt.ranks_size();
@@ -74,7 +74,7 @@ void EndHanging(Draft& draft, const JobUid& uid, const v1::JobWatch& watch, cons
 }  // namespace
 
 void WatchAttempt(Draft& draft, const v1::Job& job) {
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   v1::JobWatch& watch = draft.live().watches[job.uid()];
   watch.Clear();
   watch.set_job_uid(job.uid());
@@ -90,9 +90,7 @@ void CountWatchesAfresh(Draft& draft) {
 
 void CountWatchesAfresh(Draft& draft, const NodeId& node) {
   if (draft.options().mutants.silence_is_hang) return;
-  const auto owned = draft.state().index.device_owner.find(node);
-  if (owned == draft.state().index.device_owner.end()) return;
-  for (const auto& [device, uid] : owned->second) {
+  for (const JobUid& uid : JobsOn(draft.state(), node)) {
     const auto watch = draft.live().watches.find(uid);
     if (watch != draft.live().watches.end()) Moved(draft, watch->second);
   }

@@ -6,9 +6,9 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/message_size.h"
 #include "base/utf8.h"
 #include "coordinator/core/health/watch.h"
-#include "coordinator/core/jobs/checkpoint.h"
 #include "coordinator/core/jobs/history.h"
 #include "coordinator/core/jobs/phase.h"
 #include "coordinator/core/nodes/liveness.h"
@@ -22,13 +22,39 @@ namespace {
 
 constexpr size_t kStderrTailBytes = 64 << 10;
 constexpr size_t kMessageBytes = 4 << 10;
+constexpr size_t kAddressBytes = 4 << 10;
 
-v1::Attempt& Newest(v1::Job& job) { return *job.mutable_attempts()->rbegin(); }
+// To each node of the newest attempt; how many these are.
+int64_t SendStartRanks(Draft& draft, const v1::Job& job) {
+  const v1::Attempt& attempt = NewestAttempt(job);
+  std::map<NodeId, v1::Command> commands;
+  for (const v1::RankState& rank : attempt.ranks()) {
+    commands[rank.node()].mutable_start_ranks()->add_ranks(rank.rank());
+  }
+  for (auto& [node, command] : commands) {
+    v1::StartRanks& start = *command.mutable_start_ranks();
+    start.set_job_uid(job.uid());
+    start.set_job_name(job.metadata().name());
+    start.set_attempt(attempt.number());
+    start.set_epoch(attempt.epoch());
+    *start.mutable_spec() = job.resolved_spec();
+    *start.mutable_plan() = attempt.plan();
+    if (attempt.has_load()) *start.mutable_load() = attempt.load();
+    draft.AddCommand(node, std::move(command));
+  }
+  return std::ssize(commands);
+}
+
+// What was asked, refused and waited for led to this attempt; only how far the job has come stays.
+void BeginLiveAnew(v1::JobLive& live) {
+  v1::JobLive before = std::exchange(live, v1::JobLive());
+  if (before.has_newest()) *live.mutable_newest() = std::move(*before.mutable_newest());
+}
 
 // Data parallel only: every rank is in one group with every other, so each node gets all addresses.
 // With more axes the groups follow from the plan's rank mesh, and nodes get those of theirs only.
 void Connect(Draft& draft, const v1::Job& job) {
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   v1::Command command;
   v1::ConnectRanks& connect = *command.mutable_connect_ranks();
   connect.set_job_uid(job.uid());
@@ -42,10 +68,16 @@ void Connect(Draft& draft, const v1::Job& job) {
   for (const NodeId& node : NodesOf(attempt)) draft.AddCommand(node, command);
 }
 
+// Every node gets the addresses of all ranks in one message.
+size_t MostAddressBytes(const v1::Attempt& attempt) {
+  const size_t ranks = std::max<size_t>(1, static_cast<size_t>(attempt.ranks_size()));
+  return std::min(kAddressBytes, kMostMessageBytes / 2 / ranks);
+}
+
 // Commands about ranks that are known to be dead must not be sent again: a StartRanks that was
 // still on its way would start them after all.
 void DropCommands(Draft& draft, const v1::Job& job, const NodeId& node) {
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   const auto is_of_attempt = [&](const v1::Command& command) {
     const auto same = [&](const auto& about) {
       return about.job_uid() == job.uid() && about.attempt() == attempt.number();
@@ -75,7 +107,7 @@ bool IsEarlierFailure(const v1::Attempt& attempt, const v1::ExitStatus& exit) {
 
 // Makes the rank the one whose failure ends the attempt; the cause, as it is told to people.
 std::string BlameRank(Draft& draft, v1::Job& job, const v1::RankState& rank) {
-  v1::Attempt& attempt = Newest(job);
+  v1::Attempt& attempt = NewestAttempt(job);
   const v1::ExitStatus& exit = rank.exit();
   attempt.set_failed_rank(rank.rank());
   attempt.set_has_failed_rank(true);
@@ -92,6 +124,21 @@ std::string BlameRank(Draft& draft, v1::Job& job, const v1::RankState& rank) {
   return attempt.cause();
 }
 
+// Nobody could be told where the rank is, so it will never be connected.
+void RefuseAddress(Draft& draft, v1::Job& job, const v1::RankState& rank, size_t bytes,
+                   size_t most) {
+  const std::string cause = fmt::format(
+      "rank {} on node '{}' says that its address has {} bytes, and at most {} of each rank fit "
+      "the message that connects them; the worker there is not of this release, or damaged",
+      rank.rank(), rank.node(), bytes, most);
+  draft.AddEvent(job.uid(), v1::SEVERITY_ERROR, "ADDRESS_REFUSED", cause,
+                 {{"rank", std::to_string(rank.rank())},
+                  {"node", rank.node()},
+                  {"bytes", std::to_string(bytes)}});
+  NewestAttempt(job).set_failed_node(rank.node());
+  StopAttempt(draft, job, absl::ZeroDuration(), cause);
+}
+
 bool MayRunOn(const v1::Attempt& attempt, const NodeId& node) {
   return std::ranges::any_of(attempt.ranks(), [&](const v1::RankState& rank) {
     return rank.node() == node && MayRun(rank);
@@ -103,7 +150,7 @@ bool MayRunOn(const v1::Attempt& attempt, const NodeId& node) {
 const v1::Attempt* CurrentAttempt(const Draft& draft, const v1::Job& job, int64_t attempt,
                                   int64_t epoch) {
   if (job.attempts().empty()) return nullptr;
-  const v1::Attempt& newest = *job.attempts().rbegin();
+  const v1::Attempt& newest = NewestAttempt(job);
   if (draft.options().mutants.accept_stale_epoch) return &newest;
   return newest.number() == attempt && newest.epoch() == epoch ? &newest : nullptr;
 }
@@ -128,10 +175,10 @@ bool MayRun(const v1::RankState& rank) { return !rank.exited() && !rank.lost(); 
 void StartAttempt(Draft& draft, v1::Job& job, v1::Plan plan) {
   MEGA_CHECK(LiveAttempt(job) == nullptr);
   TrimHistory(job);
-  ForgetCheckpointParts(draft, job.uid());
+  draft.ForgetParts(job.uid());
   v1::Meta& meta = draft.EditMeta();
   meta.set_next_epoch(std::max<int64_t>(meta.next_epoch(), 1));
-  const int64_t number = job.attempts().empty() ? 1 : job.attempts().rbegin()->number() + 1;
+  const int64_t number = job.attempts().empty() ? 1 : NewestAttempt(job).number() + 1;
 
   v1::Attempt& attempt = *job.add_attempts();
   attempt.set_number(number);
@@ -139,60 +186,37 @@ void StartAttempt(Draft& draft, v1::Job& job, v1::Plan plan) {
   meta.set_next_epoch(meta.next_epoch() + 1);
   attempt.set_state(v1::ATTEMPT_STATE_STARTING);
   *attempt.mutable_create_time() = draft.wall();
-  std::map<NodeId, v1::Command> commands;
   for (const v1::RankPlacement& placed : plan.ranks()) {
     v1::RankState& rank = *attempt.add_ranks();
     rank.set_rank(placed.rank());
     rank.set_node(placed.node());
     rank.set_device(placed.device());
-    commands[placed.node()].mutable_start_ranks()->add_ranks(placed.rank());
   }
   if (!job.checkpoints().empty()) {
     *attempt.mutable_load() = *job.checkpoints().rbegin();
     attempt.set_start_step(attempt.load().step());
   }
-  for (auto& [node, command] : commands) {
-    v1::StartRanks& start = *command.mutable_start_ranks();
-    start.set_job_uid(job.uid());
-    start.set_job_name(job.metadata().name());
-    start.set_attempt(number);
-    start.set_epoch(attempt.epoch());
-    *start.mutable_spec() = job.resolved_spec();
-    *start.mutable_plan() = plan;
-    if (attempt.has_load()) *start.mutable_load() = attempt.load();
-    draft.AddCommand(node, std::move(command));
-  }
   *attempt.mutable_plan() = std::move(plan);
+  const int64_t nodes = SendStartRanks(draft, job);
   NotePlacement(job);
   NoteSize(draft, job);
   WatchAttempt(draft, job);
-
-  v1::JobLive& live = draft.LiveJob(job.uid());
-  live.set_ask_revision(0);
-  live.set_refused_revision(0);
-  live.set_stop_sent_ns(0);
-  live.set_yield_step(0);
-  live.set_save_until_ns(0);
-  live.set_ask_again_ns(0);
-  live.set_left_out_revision(0);
-  live.set_no_room_ns(0);
-  live.set_nodes_asked(0);
+  BeginLiveAnew(draft.LiveJob(job.uid()));
   job.set_phase(v1::JOB_PHASE_STARTING);
-  job.set_reason(
-      fmt::format("starting {} ranks on {} nodes", attempt.ranks_size(), commands.size()));
+  job.set_reason(fmt::format("starting {} ranks on {} nodes", attempt.ranks_size(), nodes));
   draft.ClusterChanged();
-  draft.AddEvent(job.uid(), v1::SEVERITY_INFO, "STARTING",
-                 fmt::format("attempt {} starts {} ranks on {} nodes, {}", number,
-                             attempt.ranks_size(), commands.size(),
-                             attempt.has_load() ? fmt::format("from the checkpoint of step {}",
-                                                              attempt.start_step())
-                                                : "from the beginning"),
-                 {{"epoch", std::to_string(attempt.epoch())},
-                  {"start_step", std::to_string(attempt.start_step())}});
+  draft.AddEvent(
+      job.uid(), v1::SEVERITY_INFO, "STARTING",
+      fmt::format("attempt {} starts {} ranks on {} nodes, {}", number, attempt.ranks_size(), nodes,
+                  attempt.has_load()
+                      ? fmt::format("from the checkpoint of step {}", attempt.start_step())
+                      : "from the beginning"),
+      {{"epoch", std::to_string(attempt.epoch())},
+       {"start_step", std::to_string(attempt.start_step())}});
 }
 
 void SendStopRanks(Draft& draft, const v1::Job& job, absl::Duration grace) {
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   std::set<NodeId> nodes;
   for (const v1::RankState& rank : attempt.ranks()) {
     if (MayRun(rank)) nodes.insert(rank.node());
@@ -209,7 +233,7 @@ void SendStopRanks(Draft& draft, const v1::Job& job, absl::Duration grace) {
 }
 
 void StopAttempt(Draft& draft, v1::Job& job, absl::Duration grace, std::string cause) {
-  v1::Attempt& attempt = Newest(job);
+  v1::Attempt& attempt = NewestAttempt(job);
   if (attempt.state() == v1::ATTEMPT_STATE_STOPPING) return;
   attempt.set_state(v1::ATTEMPT_STATE_STOPPING);
   attempt.set_cause(std::move(cause));
@@ -219,7 +243,7 @@ void StopAttempt(Draft& draft, v1::Job& job, absl::Duration grace, std::string c
 
 void LoseRanks(Draft& draft, v1::Job& job, const NodeId& node, const std::string& why,
                const std::set<int64_t>* only) {
-  v1::Attempt& attempt = Newest(job);
+  v1::Attempt& attempt = NewestAttempt(job);
   int64_t lost = 0;
   for (v1::RankState& rank : *attempt.mutable_ranks()) {
     if (rank.node() != node || !MayRun(rank) || (only && !only->contains(rank.rank()))) continue;
@@ -243,8 +267,11 @@ void OnRankReady(Draft& draft, const NodeId& node, const v1::RankReady& ready) {
   if (current.state() != v1::ATTEMPT_STATE_STARTING || known.ready() || !MayRun(known)) return;
 
   v1::Job& job = draft.EditJob(found->uid());
-  v1::Attempt& attempt = Newest(job);
+  v1::Attempt& attempt = NewestAttempt(job);
   v1::RankState& rank = *attempt.mutable_ranks(ready.rank().rank());
+  if (const size_t most = MostAddressBytes(attempt); ready.address().size() > most) {
+    return RefuseAddress(draft, job, rank, ready.address().size(), most);
+  }
   rank.set_ready(true);
   rank.set_address(ready.address());
   if (std::ranges::all_of(attempt.ranks(), &v1::RankState::ready)) Connect(draft, job);
@@ -256,7 +283,7 @@ void OnRankExited(Draft& draft, const NodeId& node, const v1::RankExited& exited
   if (found == nullptr || !MayRun(LiveAttempt(*found)->ranks(exited.rank().rank()))) return;
 
   v1::Job& job = draft.EditJob(found->uid());
-  v1::Attempt& attempt = Newest(job);
+  v1::Attempt& attempt = NewestAttempt(job);
   v1::RankState& rank = *attempt.mutable_ranks(exited.rank().rank());
   rank.set_exited(true);
   v1::ExitStatus& exit = *rank.mutable_exit();
@@ -285,16 +312,16 @@ void OnStepReport(Draft& draft, const v1::StepReport& report) {
   const v1::Attempt* current = CurrentAttempt(draft, *found, report.attempt(), report.epoch());
   if (current == nullptr) return;
   NoteStep(draft, report);
-  if (report.rank() == 0) {
-    v1::StepReport& newest = *draft.LiveJob(found->uid()).mutable_newest();
-    if (newest.epoch() != report.epoch() || newest.step() < report.step()) newest = report;
-  }
+  v1::StepReport& newest = *draft.LiveJob(found->uid()).mutable_newest();
+  const bool is_newest =
+      report.rank() == 0 && (newest.epoch() != report.epoch() || newest.step() < report.step());
+  if (is_newest) newest = report;
   // Reports travel on a stream of their own: the last ones may come after the job has ended.
-  if (IsTerminal(found->phase())) draft.EditJob(found->uid());
+  if (is_newest && IsTerminal(found->phase())) draft.EditJob(found->uid());
   if (current->state() != v1::ATTEMPT_STATE_STARTING) return;
 
   v1::Job& job = draft.EditJob(found->uid());
-  v1::Attempt& attempt = Newest(job);
+  v1::Attempt& attempt = NewestAttempt(job);
   attempt.set_state(v1::ATTEMPT_STATE_RUNNING);
   *attempt.mutable_first_step_time() = draft.wall();
   if (v1::RecoveryRecord* record = FindRecord(job)) {
@@ -323,7 +350,7 @@ void SettleAttempts(Draft& draft) {
                          (draft.options().mutants.skip_fence && is_stopping);
     if (!is_over) continue;
     v1::Job& job = draft.EditJob(uid);
-    v1::Attempt& attempt = Newest(job);
+    v1::Attempt& attempt = NewestAttempt(job);
     attempt.set_state(v1::ATTEMPT_STATE_ENDED);
     *attempt.mutable_end_time() = draft.wall();
     if (attempt.cause().empty()) attempt.set_cause("every rank ended by itself");

@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/jobs/manifest.h"
+#include "coordinator/core/jobs/removal.h"
 #include "coordinator/core/jobs/yield.h"
 #include "coordinator/core/recovery/resize.h"
 #include "fmt/core.h"
@@ -17,7 +18,7 @@
 namespace mega::core {
 namespace {
 
-// Checkpoints of one job that may be under way at a time; older ones will not be completed.
+// Checkpoints of one job that may be under way at a time, and failed ones that are remembered.
 constexpr size_t kStepsUnderWay = 4;
 constexpr size_t kMessageBytes = 4 << 10;
 // Stands among the parts of a step for "a rank could not save its own".
@@ -33,13 +34,24 @@ void ForgetParts(Parts& parts, const JobUid& uid, int64_t up_to_step) {
   }
 }
 
-void BoundParts(Parts& parts, const JobUid& uid) {
-  std::set<int64_t> steps;
+void ForgetStep(Parts& parts, const JobUid& uid, int64_t step) {
+  parts.erase(parts.lower_bound({uid, step, kNobody}), parts.upper_bound({uid, step, INT64_MAX}));
+}
+
+// What a job has under way, lowest first: steps that can still become checkpoints, and those of
+// which nothing is kept but that they cannot.
+struct UnderWay {
+  std::vector<int64_t> saved;
+  std::vector<int64_t> failed;
+};
+UnderWay StepsUnderWay(const Parts& parts, const JobUid& uid) {
+  UnderWay steps;
   for (auto it = parts.lower_bound({uid, 0, 0}); it != parts.end() && std::get<0>(it->first) == uid;
        it = parts.upper_bound({uid, std::get<1>(it->first), INT64_MAX})) {
-    steps.insert(std::get<1>(it->first));
+    const auto& [job, step, rank] = it->first;
+    (rank == kNobody ? steps.failed : steps.saved).push_back(step);
   }
-  if (steps.size() > kStepsUnderWay) ForgetParts(parts, uid, *steps.begin());
+  return steps;
 }
 
 // Those of the current attempt; an earlier attempt's would be of an earlier epoch.
@@ -52,20 +64,38 @@ std::vector<const v1::CheckpointPart*> PartsOf(const Parts& parts, const v1::Che
   return found;
 }
 
+// A node that was forgotten since the attempt ended needs no answer, and cannot be given one.
+void Tell(Draft& draft, const std::set<NodeId>& nodes, const v1::Command& command) {
+  for (const NodeId& node : nodes) {
+    if (draft.FindNode(node) != nullptr) draft.AddCommand(node, command);
+  }
+}
+
+// Rank 0 writes the manifest beside the slices; the others hear which checkpoint it is. The whole
+// is as large as half a message, and a fleet has thousands of nodes.
 void SendCommitted(Draft& draft, const v1::Job& job, const v1::Manifest& manifest,
-                   const std::set<NodeId>& nodes) {
+                   std::set<NodeId> nodes) {
   v1::Command command;
   v1::CheckpointCommitted& committed = *command.mutable_checkpoint_committed();
   committed.set_job_uid(job.uid());
   committed.set_attempt(manifest.attempt());
   committed.set_epoch(manifest.epoch());
-  *committed.mutable_manifest() = manifest;
-  for (const NodeId& node : nodes) draft.AddCommand(node, command);
+  if (const NodeId& writer = NewestAttempt(job).ranks(0).node(); nodes.erase(writer) > 0) {
+    *committed.mutable_manifest() = manifest;
+    Tell(draft, {writer}, command);
+    committed.clear_manifest();
+  }
+  v1::Manifest& which = *committed.mutable_manifest();
+  which.set_job_uid(manifest.job_uid());
+  which.set_attempt(manifest.attempt());
+  which.set_epoch(manifest.epoch());
+  which.set_step(manifest.step());
+  Tell(draft, nodes, command);
 }
 
 // To the newest attempt: its ranks take back what they have written for the step.
 void SendRejected(Draft& draft, const v1::Job& job, int64_t step, const std::string& reason) {
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   v1::Command command;
   v1::CheckpointRejected& rejected = *command.mutable_checkpoint_rejected();
   rejected.set_job_uid(job.uid());
@@ -73,7 +103,7 @@ void SendRejected(Draft& draft, const v1::Job& job, int64_t step, const std::str
   rejected.set_epoch(attempt.epoch());
   rejected.set_step(step);
   rejected.set_reason(CutUtf8(reason, kMessageBytes));
-  for (const NodeId& node : NodesOf(attempt)) draft.AddCommand(node, command);
+  Tell(draft, NodesOf(attempt), command);
 }
 
 bool HasFailed(const Parts& parts, const JobUid& uid, int64_t step, int64_t epoch) {
@@ -81,16 +111,52 @@ bool HasFailed(const Parts& parts, const JobUid& uid, int64_t step, int64_t epoc
   return mark != parts.end() && mark->second.epoch() == epoch;
 }
 
+// Nothing of the newest attempt's step is kept but that it will not be a checkpoint: the ranks hear
+// of it, now and once.
+void Reject(Draft& draft, const v1::Job& job, int64_t step, const std::string& why) {
+  Parts& parts = draft.live().parts;
+  ForgetStep(parts, job.uid(), step);
+  const UnderWay known = StepsUnderWay(parts, job.uid());
+  if (known.failed.size() >= kStepsUnderWay) ForgetStep(parts, job.uid(), known.failed.front());
+  v1::CheckpointPart& mark = parts[{job.uid(), step, kNobody}];
+  mark.set_job_uid(job.uid());
+  mark.set_epoch(NewestAttempt(job).epoch());
+  mark.set_step(step);
+  mark.set_rank(kNobody);
+  SendRejected(draft, job, step, why);
+}
+
+// Older ones will not be completed once later ones are.
+void Abandon(Draft& draft, const v1::Job& job, int64_t step) {
+  const std::string why = fmt::format(
+      "its parts are not complete, and neither are those of {} later ones; only so many are kept",
+      kStepsUnderWay);
+  draft.AddEvent(job.uid(), v1::SEVERITY_WARNING, "CHECKPOINT_ABANDONED",
+                 fmt::format("the checkpoint of step {} is given up: {}", step, why),
+                 {{"step", std::to_string(step)}});
+  Reject(draft, job, step, why);
+}
+
+// Room for the step among those that are saved, at the cost of the oldest. False: it is itself
+// older than all of them, and is given up.
+bool MakePlace(Draft& draft, const v1::Job& job, int64_t step) {
+  const UnderWay known = StepsUnderWay(draft.live().parts, job.uid());
+  if (std::ranges::count(known.saved, step) > 0 || known.saved.size() < kStepsUnderWay) return true;
+  const int64_t oldest = std::min(step, known.saved.front());
+  Abandon(draft, job, oldest);
+  return oldest != step;
+}
+
+// A step that a rank of the attempt can have saved.
+bool IsStepOf(const v1::Attempt& attempt, int64_t step) {
+  return IsStep(step) && (attempt.plan().steps() <= 0 || step <= attempt.plan().steps());
+}
+
 void DeleteOld(Draft& draft, v1::Job& job) {
   const v1::Checkpoint& rules = job.resolved_spec().checkpoint();
   const int64_t keep = std::max<int64_t>(1, rules.has_keep() ? rules.keep() : 3);
   while (job.checkpoints_size() > keep) {
-    const v1::Manifest& oldest = job.checkpoints(0);
-    v1::Command command;
-    command.mutable_delete_checkpoint()->set_job_uid(job.uid());
-    command.mutable_delete_checkpoint()->set_step(oldest.step());
-    command.mutable_delete_checkpoint()->set_directory(oldest.directory());
-    draft.AddCommand(job.attempts().rbegin()->ranks(0).node(), std::move(command));
+    RemoveCheckpoint(draft, job, job.checkpoints(0));
     job.mutable_checkpoints()->DeleteSubrange(0, 1);
   }
 }
@@ -121,7 +187,7 @@ void Commit(Draft& draft, v1::Job& job, v1::Manifest manifest) {
                  {{"step", std::to_string(manifest.step())},
                   {"bytes", std::to_string(manifest.total_bytes())},
                   {"directory", manifest.directory()}});
-  SendCommitted(draft, job, manifest, NodesOf(*job.attempts().rbegin()));
+  SendCommitted(draft, job, manifest, NodesOf(NewestAttempt(job)));
   DeleteOld(draft, job);
   YieldIfSaved(draft, job, manifest.step());
   ResizeIfSaved(draft, job, manifest.step());
@@ -136,31 +202,18 @@ void GiveUp(Draft& draft, const v1::Job& job, const v1::CheckpointFailed& failed
       std::ranges::any_of(job.checkpoints(), [&](const v1::Manifest& manifest) {
         return manifest.step() == failed.step() && manifest.epoch() == epoch;
       });
-  Parts& parts = draft.live().parts;
-  if (is_committed || HasFailed(parts, job.uid(), failed.step(), epoch)) return;
-  parts.erase(parts.lower_bound({job.uid(), failed.step(), kNobody}),
-              parts.upper_bound({job.uid(), failed.step(), INT64_MAX}));
-  v1::CheckpointPart& mark = parts[{job.uid(), failed.step(), kNobody}];
-  mark.set_job_uid(job.uid());
-  mark.set_epoch(epoch);
-  mark.set_step(failed.step());
-  mark.set_rank(kNobody);
-  BoundParts(parts, job.uid());
-  SendRejected(draft, job, failed.step(), why);
+  if (is_committed || HasFailed(draft.live().parts, job.uid(), failed.step(), epoch)) return;
+  Reject(draft, job, failed.step(), why);
 }
 
 }  // namespace
 
-void ForgetCheckpointParts(Draft& draft, const JobUid& uid) {
-  ForgetParts(draft.live().parts, uid, INT64_MAX);
-}
-
 void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart& part) {
   const v1::Job* found = draft.FindJob(part.job_uid());
-  if (found == nullptr || !IsStep(part.step())) return;
+  if (found == nullptr) return;
   const v1::Attempt* attempt = CurrentAttempt(draft, *found, part.attempt(), part.epoch());
-  if (attempt == nullptr || part.rank() < 0 || part.rank() >= attempt->ranks_size() ||
-      attempt->ranks(part.rank()).node() != node) {
+  if (attempt == nullptr || !IsStepOf(*attempt, part.step()) || part.rank() < 0 ||
+      part.rank() >= attempt->ranks_size() || attempt->ranks(part.rank()).node() != node) {
     return;
   }
   // The last checkpoint's parts may come after the last exit, when a session broke in between.
@@ -176,10 +229,10 @@ void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart
   }
   Parts& parts = draft.live().parts;
   if (HasFailed(parts, part.job_uid(), part.step(), part.epoch())) return;
+  if (!MakePlace(draft, *found, part.step())) return;
   v1::CheckpointPart& stored = parts[{part.job_uid(), part.step(), part.rank()}];
   if (stored.epoch() == part.epoch()) return;  // twice
   stored = part;
-  BoundParts(parts, found->uid());
   const std::vector<const v1::CheckpointPart*> together = PartsOf(parts, part);
   if (std::ssize(together) < attempt->ranks_size()) return;
 
@@ -197,18 +250,15 @@ void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart
 }
 
 void OnCheckpointFailed(Draft& draft, const NodeId& node, const v1::CheckpointFailed& failed) {
-  const v1::Job* found = draft.FindJob(failed.rank().job_uid());
-  if (found == nullptr ||
-      CurrentAttempt(draft, *found, failed.rank().attempt(), failed.rank().epoch()) == nullptr) {
-    return;
-  }
+  const v1::Job* found = FindRankJob(draft, node, failed.rank());
+  if (found == nullptr) return;
   const std::string what =
       fmt::format("rank {} on node '{}' could not save step {}: {}", failed.rank().rank(), node,
                   failed.step(), CutUtf8(failed.message(), kMessageBytes));
   draft.AddEvent(
       found->uid(), v1::SEVERITY_WARNING, "CHECKPOINT_FAILED", what,
       {{"step", std::to_string(failed.step())}, {"rank", std::to_string(failed.rank().rank())}});
-  if (IsStep(failed.step())) GiveUp(draft, *found, failed, what);
+  if (IsStepOf(*LiveAttempt(*found), failed.step())) GiveUp(draft, *found, failed, what);
 }
 
 }  // namespace mega::core

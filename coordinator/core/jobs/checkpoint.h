@@ -9,9 +9,7 @@ namespace mega::core {
 // epoch is the job's newest. The pointer to the newest checkpoint never moves back.
 void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart& part);
 // A failed save is an event; the job goes on, and the other ranks take their parts of the step
-// back.
+// back. Only a rank of the live attempt can fail to save.
 void OnCheckpointFailed(Draft& draft, const NodeId& node, const v1::CheckpointFailed& failed);
-// What an ended attempt left incomplete stays so.
-void ForgetCheckpointParts(Draft& draft, const JobUid& uid);
 
 }  // namespace mega::core

@@ -10,7 +10,7 @@
 namespace mega::core {
 
 void DropDamaged(Draft& draft, v1::Job& job) {
-  v1::Attempt& attempt = *job.mutable_attempts()->rbegin();
+  v1::Attempt& attempt = NewestAttempt(job);
   const v1::RankState* rank = FindOwnExit(attempt, {spec::kExitUnusableCheckpoint});
   if (rank == nullptr || !attempt.has_load()) return;
   const v1::Manifest& load = attempt.load();

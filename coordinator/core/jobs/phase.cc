@@ -40,11 +40,17 @@ const v1::RankState* FindOwnExit(const v1::Attempt& attempt, std::initializer_li
   return found == attempt.ranks().end() ? nullptr : &*found;
 }
 
+void SetReason(Draft& draft, const JobUid& uid, const std::string& reason) {
+  if (draft.FindJob(uid)->reason() != reason) draft.EditJob(uid).set_reason(reason);
+}
+
 void EndJob(Draft& draft, v1::Job& job, v1::JobPhase phase, std::string reason) {
   MEGA_CHECK(IsTerminal(phase) && !IsTerminal(job.phase()));
   job.set_phase(phase);
   job.set_reason(reason);
   *job.mutable_end_time() = draft.wall();
+  // The last parts of a job that succeeded may come after the last exit.
+  if (phase != v1::JOB_PHASE_SUCCEEDED) draft.ForgetParts(job.uid());
   const bool is_failure = phase == v1::JOB_PHASE_FAILED;
   draft.AddEvent(job.uid(), is_failure ? v1::SEVERITY_ERROR : v1::SEVERITY_INFO, PhaseName(phase),
                  std::move(reason), {{"last_step", std::to_string(job.last_step())}});

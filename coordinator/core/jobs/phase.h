@@ -16,6 +16,8 @@ std::string DescribeExit(const v1::ExitStatus& exit);
 // The first rank that ended by itself with one of `codes`: its peers fell over it, and may have
 // been heard of first. Null if none did.
 const v1::RankState* FindOwnExit(const v1::Attempt& attempt, std::initializer_list<int> codes);
+// Why the job is in its phase; nothing is written that is so already.
+void SetReason(Draft& draft, const JobUid& uid, const std::string& reason);
 // Into a terminal phase, for ever, with its event.
 void EndJob(Draft& draft, v1::Job& job, v1::JobPhase phase, std::string reason);
 

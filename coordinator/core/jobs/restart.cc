@@ -14,7 +14,7 @@ void RestartJob(Draft& draft, const v1::CoreRequest& request) {
   const auto refuse = [&](absl::StatusCode code, std::string_view reason, std::string message) {
     draft.ReplyError(request.call(), static_cast<int>(code), reason, std::move(message));
   };
-  const int64_t newest = found->checkpoints().empty() ? 0 : found->checkpoints().rbegin()->step();
+  const int64_t newest = NewestCheckpoint(*found);
   if ((asked.from_step() != 0 && asked.from_step() != newest) ||
       (asked.from_beginning() && newest != 0)) {
     return refuse(absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED",

@@ -24,7 +24,7 @@ bool IsTimeUp(const v1::Job& job, absl::Time now) {
 
 void CheckTimeLimit(Draft& draft, const JobUid& uid) {
   const v1::Job& job = *draft.FindJob(uid);
-  if (job.attempts().rbegin()->yields() || !IsTimeUp(job, FromProto(draft.wall()))) return;
+  if (NewestAttempt(job).yields() || !IsTimeUp(job, FromProto(draft.wall()))) return;
   v1::Job& over = draft.EditJob(uid);
   const absl::Duration limit = FromProto(over.resolved_spec().scheduling().time_limit());
   YieldAttempt(

@@ -14,14 +14,12 @@ namespace {
 
 constexpr absl::Duration kGrace = absl::Seconds(60);
 
-v1::Attempt& Newest(v1::Job& job) { return *job.mutable_attempts()->rbegin(); }
-
 // The deadline on the core's own clock. A new process has forgotten it and takes what is written;
 // wall time that stands wrong then makes it at most the whole grace again.
 absl::Duration SaveUntil(Draft& draft, const v1::Job& job) {
   v1::JobLive& live = draft.LiveJob(job.uid());
   if (live.save_until_ns() == 0) {
-    const v1::Attempt& attempt = *job.attempts().rbegin();
+    const v1::Attempt& attempt = NewestAttempt(job);
     const absl::Time deadline = FromProto(attempt.save_deadline());
     const absl::Duration grace = deadline - FromProto(attempt.stop_time());
     const absl::Duration left = std::clamp(deadline - FromProto(draft.wall()), absl::ZeroDuration(),
@@ -44,7 +42,7 @@ bool IsSaving(const v1::Attempt& attempt) {
 }
 
 void AskToSave(Draft& draft, const v1::Job& job, const std::string& cause) {
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   v1::Command command;
   v1::SaveCheckpoint& save = *command.mutable_save_checkpoint();
   save.set_job_uid(job.uid());
@@ -56,7 +54,7 @@ void AskToSave(Draft& draft, const v1::Job& job, const std::string& cause) {
 
 void YieldAttempt(Draft& draft, v1::Job& job, std::string cause, absl::Duration grace) {
   MEGA_CHECK(LiveAttempt(job) != nullptr);
-  v1::Attempt& attempt = Newest(job);
+  v1::Attempt& attempt = NewestAttempt(job);
   if (attempt.state() == v1::ATTEMPT_STATE_STOPPING) return;
   // Before its first step there is nothing that its checkpoint does not hold.
   if (attempt.state() != v1::ATTEMPT_STATE_RUNNING) grace = absl::ZeroDuration();
@@ -93,7 +91,7 @@ void YieldIfSaved(Draft& draft, v1::Job& job, int64_t step) {
 void CheckSaving(Draft& draft, const JobUid& uid) {
   if (SaveUntil(draft, *draft.FindJob(uid)) > draft.clock()) return;
   v1::Job& job = draft.EditJob(uid);
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   draft.AddEvent(uid, v1::SEVERITY_WARNING, "SAVE_OVERDUE",
                  fmt::format("attempt {} has not saved in its grace; it is stopped, and goes on "
                              "from its last checkpoint later",
@@ -102,8 +100,8 @@ void CheckSaving(Draft& draft, const JobUid& uid) {
 }
 
 void AfterYield(Draft& draft, v1::Job& job) {
-  const v1::Attempt& attempt = *job.attempts().rbegin();
-  const int64_t from = job.checkpoints().empty() ? 0 : job.checkpoints().rbegin()->step();
+  const v1::Attempt& attempt = NewestAttempt(job);
+  const int64_t from = NewestCheckpoint(job);
   draft.AddEvent(
       job.uid(), v1::SEVERITY_INFO, "YIELDED",
       fmt::format("attempt {} gave its devices up after step {}: {}; it goes on from step {}",

@@ -1,7 +1,5 @@
 #include "coordinator/core/nodes/cordon.h"
 
-#include <set>
-
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "coordinator/core/jobs/yield.h"
@@ -12,6 +10,7 @@ namespace {
 
 constexpr char kOperator[] = "operator";
 constexpr absl::Duration kDrainGrace = absl::Seconds(60);
+constexpr size_t kReasonBytes = 512;  // it is kept with the node, and shown wherever that is
 
 bool IsKnown(Draft& draft, int64_t call, const NodeId& node) {
   if (draft.FindNode(node) != nullptr) return true;
@@ -28,27 +27,38 @@ void ReplyNode(Draft& draft, int64_t call, const NodeId& node) {
   draft.Reply(std::move(reply));
 }
 
+// There is such a node, and the reason is not too long.
+bool IsAcceptable(Draft& draft, int64_t call, const NodeId& node, const std::string& reason) {
+  if (!IsKnown(draft, call, node)) return false;
+  if (reason.size() <= kReasonBytes) return true;
+  draft.ReplyError(call, static_cast<int>(absl::StatusCode::kInvalidArgument), "REASON_TOO_LONG",
+                   fmt::format("the reason for node '{}' has {} bytes, at most {} are kept; give a "
+                               "shorter one, or where to read more",
+                               node, reason.size(), kReasonBytes));
+  return false;
+}
+
 std::string ReasonOr(const std::string& reason, const char* otherwise) {
   return reason.empty() ? otherwise : reason;
 }
 
-}  // namespace
-
-void Cordon(Draft& draft, const NodeId& node, const std::string& cause, const std::string& reason) {
+void Cordon(Draft& draft, const NodeId& node, const std::string& reason) {
   const v1::Node& known = *draft.FindNode(node);
-  if (known.cordoned() && known.cordon_cause() == kOperator && cause != kOperator) return;
-  if (known.cordoned() && known.cordon_cause() == cause && known.cordon_reason() == reason) return;
+  const bool is_same = known.cordon_cause() == kOperator && known.cordon_reason() == reason;
+  if (known.cordoned() && is_same) return;
   if (!known.cordoned()) draft.ClusterChanged();
   v1::Node& record = draft.EditNode(node);
   record.set_cordoned(true);
-  record.set_cordon_cause(cause);
+  record.set_cordon_cause(kOperator);
   record.set_cordon_reason(reason);
 }
 
+}  // namespace
+
 void CordonNode(Draft& draft, const v1::CoreRequest& request) {
   const v1::CordonNodeRequest& asked = request.cordon_node();
-  if (!IsKnown(draft, request.call(), asked.name())) return;
-  Cordon(draft, asked.name(), kOperator, ReasonOr(asked.reason(), "cordoned by an operator"));
+  if (!IsAcceptable(draft, request.call(), asked.name(), asked.reason())) return;
+  Cordon(draft, asked.name(), ReasonOr(asked.reason(), "cordoned by an operator"));
   ReplyNode(draft, request.call(), asked.name());
 }
 
@@ -70,21 +80,16 @@ void UncordonNode(Draft& draft, const v1::CoreRequest& request) {
 void DrainNode(Draft& draft, const v1::CoreRequest& request) {
   const v1::DrainNodeRequest& asked = request.drain_node();
   const NodeId& id = asked.name();
-  if (!IsKnown(draft, request.call(), id)) return;
+  if (!IsAcceptable(draft, request.call(), id, asked.reason())) return;
   const absl::Duration grace = asked.has_grace() ? FromProto(asked.grace()) : kDrainGrace;
   if (grace < absl::ZeroDuration()) {
     return draft.ReplyError(
         request.call(), static_cast<int>(absl::StatusCode::kInvalidArgument), "GRACE_INVALID",
         fmt::format("grace is {}; give 0 or more", absl::FormatDuration(grace)));
   }
-  Cordon(draft, id, kOperator, ReasonOr(asked.reason(), "drained by an operator"));
+  Cordon(draft, id, ReasonOr(asked.reason(), "drained by an operator"));
   if (!draft.FindNode(id)->draining()) draft.EditNode(id).set_draining(true);
-  std::set<JobUid> jobs;
-  if (const auto owned = draft.state().index.device_owner.find(id);
-      owned != draft.state().index.device_owner.end()) {
-    for (const auto& [device, uid] : owned->second) jobs.insert(uid);
-  }
-  for (const JobUid& uid : jobs) {
+  for (const JobUid& uid : JobsOn(draft.state(), id)) {
     YieldAttempt(draft, draft.EditJob(uid), fmt::format("node '{}' is drained", id), grace);
   }
   ReplyNode(draft, request.call(), id);

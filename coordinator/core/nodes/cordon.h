@@ -3,20 +3,14 @@
 // the node's worker, its reboots and the coordinator.
 #pragma once
 
-#include <string>
-
 #include "coordinator/core/draft.h"
 
 namespace mega::core {
 
-// Answer their call. What is so already changes nothing.
+// Answer their call. What is so already changes nothing. A reason has at most 512 bytes.
 void CordonNode(Draft& draft, const v1::CoreRequest& request);
 void UncordonNode(Draft& draft, const v1::CoreRequest& request);
 void DrainNode(Draft& draft, const v1::CoreRequest& request);
-
-// The same for the coordinator's own reasons. `cause`: operator, health, lemon. An operator's
-// cordon is not replaced by another.
-void Cordon(Draft& draft, const NodeId& node, const std::string& cause, const std::string& reason);
 
 // What of a node's record is the coordinator's own and survives its hello, whatever that says.
 void KeepOwn(const v1::Node* known, v1::Node& said);

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -12,10 +13,12 @@
 #include "coordinator/core/health/findings.h"
 #include "coordinator/core/health/watch.h"
 #include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/jobs/removal.h"
 #include "coordinator/core/nodes/cordon.h"
 #include "coordinator/core/nodes/hello_size.h"
 #include "coordinator/core/nodes/liveness.h"
 #include "coordinator/core/nodes/witnesses.h"
+#include "coordinator/core/retention.h"
 #include "fmt/core.h"
 
 namespace mega::core {
@@ -156,7 +159,7 @@ bool IsStartPending(const Draft& draft, const NodeId& node, const v1::Job& job,
        it != commands.end() && it->first.first == node; ++it) {
     const v1::Command& command = it->second.command();
     if (command.has_start_ranks() && command.start_ranks().job_uid() == job.uid() &&
-        command.start_ranks().epoch() == job.attempts().rbegin()->epoch()) {
+        command.start_ranks().epoch() == NewestAttempt(job).epoch()) {
       return true;
     }
   }
@@ -242,19 +245,21 @@ void BeginAnew(Draft& draft, const v1::Node* known, const v1::Hello& hello, v1::
 }
 
 void ResendCommands(Draft& draft, const NodeId& id, int64_t session, int64_t last_command_seq) {
-  std::vector<CommandKey> kept;
+  std::vector<CommandKey> done;  // those that the worker has kept, and those of no use any more
   const auto& commands = draft.state().durable.commands;
   for (auto it = commands.lower_bound({id, 0}); it != commands.end() && it->first.first == id;
        ++it) {
-    if (it->first.second <= last_command_seq) {
-      kept.push_back(it->first);
+    const v1::Command& command = it->second.command();
+    if (it->first.second <= last_command_seq ||
+        (command.has_delete_checkpoint() && IsVoid(draft, command.delete_checkpoint()))) {
+      done.push_back(it->first);
       continue;
     }
     v1::CoordinatorMessage message;
-    *message.mutable_command() = it->second.command();
+    *message.mutable_command() = command;
     draft.Send(id, session, std::move(message), /*immediate=*/false);
   }
-  for (const CommandKey& key : kept) draft.DeleteCommand(key);
+  for (const CommandKey& key : done) draft.DeleteCommand(key);
 }
 
 void Refuse(Draft& draft, const NodeId& id, int64_t session, const Judgement& judgement) {
@@ -289,6 +294,14 @@ void OnHello(Draft& draft, const NodeId& id, int64_t session, const v1::Hello& s
     if (session <= live->second.newest_session()) return draft.CloseSession(id, session);
   }
   const v1::Node* known = draft.FindNode(id);
+  if (known == nullptr && draft.state().durable.nodes.size() >= kMostNodes &&
+      !ForgetOldestNode(draft)) {
+    return Refuse(draft, id, session,
+                  {Verdict::kRefuse,
+                   fmt::format("node '{}' is new, and the cluster has {} nodes, as many as it may "
+                               "have, and none is lost and can be forgotten",
+                               id, kMostNodes)});
+  }
   if (known != nullptr) {
     const Judgement age = JudgeAge(draft, *known, draft.LiveNode(id), hello, is_of_another_cluster);
     if (age.verdict == Verdict::kLate) return draft.CloseSession(id, session);
@@ -307,12 +320,9 @@ void OnHello(Draft& draft, const NodeId& id, int64_t session, const v1::Hello& s
     for (const v1::RankRef& ref : hello.running()) running.insert(KeyOf(ref));
   }
   for (const v1::RankExited& exited : hello.exited()) OnRankExited(draft, id, exited);
-  std::set<JobUid> jobs;
-  if (const auto owned = draft.state().index.device_owner.find(id);
-      owned != draft.state().index.device_owner.end()) {
-    for (const auto& [device, uid] : owned->second) jobs.insert(uid);
+  for (const JobUid& uid : JobsOn(draft.state(), id)) {
+    ReconcileJob(draft, id, uid, hello, running);
   }
-  for (const JobUid& uid : jobs) ReconcileJob(draft, id, uid, hello, running);
   StopUnwanted(draft, id, hello);
   SettleAttempts(draft);
 

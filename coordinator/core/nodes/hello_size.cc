@@ -15,6 +15,7 @@ constexpr size_t kFindings = 256;
 constexpr size_t kRunning = 8192;  // an old and a new attempt on every device
 constexpr size_t kTextBytes = 512;
 constexpr size_t kFindingBytes = 4096;
+constexpr size_t kNodeBytes = 256 << 10;  // 4096 devices of 60 bytes each
 
 // One part of `many` is enough to say: the largest.
 template <typename Many, typename Size>
@@ -54,6 +55,8 @@ std::string WhatIsTooLarge(const v1::Hello& hello) {
   check(node.metrics_address().size(), kTextBytes, "bytes in the metrics address");
   check(node.version().size(), kTextBytes, "bytes in the version");
   check(node.state_folder_id().size(), kTextBytes, "bytes in the state folder's id");
+  check(hello.cluster_id().size(), kTextBytes, "bytes in the cluster's id");
+  check(node.ByteSizeLong(), kNodeBytes, "bytes in all that it says of itself");
   return wrong;
 }
 

@@ -48,14 +48,6 @@ bool IsOver(const Draft& draft, const NodeId& id, const v1::Node& node, absl::Du
   return since && draft.clock() >= *since + lease;
 }
 
-std::set<JobUid> JobsOn(const State& state, const NodeId& node) {
-  std::set<JobUid> jobs;
-  const auto owned = state.index.device_owner.find(node);
-  if (owned == state.index.device_owner.end()) return jobs;
-  for (const auto& [device, uid] : owned->second) jobs.insert(uid);
-  return jobs;
-}
-
 // Whatever ran there has ended.
 void LoseNode(Draft& draft, const NodeId& id) {
   v1::NodeLive& live = draft.LiveNode(id);
@@ -94,11 +86,11 @@ void CheckNode(Draft& draft, const NodeId& id, const v1::Node& node, absl::Durat
 void CheckStopping(Draft& draft, const v1::Job& job) {
   const absl::Duration sent = absl::Nanoseconds(draft.LiveJob(job.uid()).stop_sent_ns());
   if (draft.clock() < sent + draft.options().stop_again) return;
-  draft.AddEvent(job.uid(), v1::SEVERITY_WARNING, "STOP_OVERDUE",
-                 fmt::format("ranks of attempt {} have not ended {} after they were told to; their "
-                             "devices stay in use until they do",
-                             job.attempts().rbegin()->number(),
-                             absl::FormatDuration(draft.options().stop_again)));
+  draft.AddEvent(
+      job.uid(), v1::SEVERITY_WARNING, "STOP_OVERDUE",
+      fmt::format("ranks of attempt {} have not ended {} after they were told to; their "
+                  "devices stay in use until they do",
+                  NewestAttempt(job).number(), absl::FormatDuration(draft.options().stop_again)));
   SendStopRanks(draft, job, absl::ZeroDuration());
 }
 
@@ -177,7 +169,7 @@ void OnTick(Draft& draft) {
   AssignWitnesses(draft);
   for (const JobUid& uid : draft.state().index.ending) {
     const v1::Job& job = *draft.FindJob(uid);
-    if (IsSaving(*job.attempts().rbegin())) {
+    if (IsSaving(NewestAttempt(job))) {
       CheckSaving(draft, uid);
     } else {
       CheckStopping(draft, job);

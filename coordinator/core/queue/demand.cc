@@ -17,7 +17,7 @@ int64_t Product(int64_t a, int64_t b) {
 }
 
 int64_t SumOfLargest(std::vector<int64_t> sizes, int64_t count, int64_t most_each) {
-  std::ranges::sort(sizes, std::greater<>());
+  if (!std::ranges::is_sorted(sizes, std::greater<>())) std::ranges::sort(sizes, std::greater<>());
   int64_t sum = 0;
   for (int64_t i = 0; i < std::min<int64_t>(count, std::ssize(sizes)); ++i) {
     sum += std::min(sizes[static_cast<size_t>(i)], most_each);

@@ -34,6 +34,15 @@ std::vector<v1::Node> NodesWithout(const State& state, const std::set<JobUid>& e
   return nodes;
 }
 
+std::vector<v1::Node> Without(std::vector<v1::Node> nodes, const std::set<NodeId>& left_out) {
+  std::erase_if(nodes, [&](const v1::Node& node) { return left_out.contains(node.name()); });
+  return nodes;
+}
+
+bool HasDevices(const std::vector<v1::Node>& nodes) {
+  return std::ranges::any_of(nodes, [](const v1::Node& node) { return !node.devices().empty(); });
+}
+
 bool IsOfFleet(const v1::Node& node) {
   return node.state() == v1::NODE_STATE_READY && !node.cordoned();
 }

@@ -16,6 +16,9 @@ std::vector<v1::Node> FreeNodes(const State& state);
 // The same if the attempts of these jobs had ended.
 std::vector<v1::Node> NodesWithout(const State& state, const std::set<JobUid>& ended);
 
+std::vector<v1::Node> Without(std::vector<v1::Node> nodes, const std::set<NodeId>& left_out);
+bool HasDevices(const std::vector<v1::Node>& nodes);
+
 // What the cluster has, busy or free, in session at the moment or not: all nodes that have not left
 // and that no cordon takes out.
 bool IsOfFleet(const v1::Node& node);

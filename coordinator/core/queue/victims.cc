@@ -95,7 +95,7 @@ Holder HolderOf(const v1::Job& job, absl::Time now) {
                 .create_time = FromProto(job.create_time()),
                 .is_preemptible = IsPreemptible(job),
                 .devices = {}};
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   for (const v1::RankState& rank : attempt.ranks()) ++holder.devices[rank.node()];
   if (attempt.yields() || attempt.state() == v1::ATTEMPT_STATE_STOPPING) {
     // One that will not end must not hold up the queue for ever.

@@ -22,7 +22,7 @@ class Chooser {
   Chooser(const Draft& draft, const v1::Job& job)
       : draft_(draft),
         job_(job),
-        attempt_(*job.attempts().rbegin()),
+        attempt_(NewestAttempt(job)),
         now_(FromProto(draft.wall())),
         node_(attempt_.failed_node()) {}
 
@@ -147,14 +147,7 @@ class Chooser {
     std::vector<int64_t> sizes;
     for (const auto& [id, node] : state.durable.nodes) {
       if (without.contains(id) || !IsSchedulable(state, id)) continue;
-      const auto owned = state.index.device_owner.find(id);
-      int64_t size = node.devices_size();
-      if (owned != state.index.device_owner.end()) {
-        // Its own devices have not been given back yet.
-        size -= std::ranges::count_if(
-            owned->second, [&](const auto& entry) { return entry.second != job_.uid(); });
-      }
-      sizes.push_back(size);
+      sizes.push_back(DevicesFor(state, job_.uid(), node));  // its own are not given back yet
     }
     std::ranges::sort(sizes, std::greater<>());
     std::set<NodeId> used;

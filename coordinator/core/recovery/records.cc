@@ -130,7 +130,7 @@ v1::RecoveryRecord* FindRecord(v1::Job& job) {
 }
 
 void NotePlacement(v1::Job& job) {
-  v1::Attempt& attempt = *job.mutable_attempts()->rbegin();
+  v1::Attempt& attempt = NewestAttempt(job);
   v1::RecoveryRecord* record = FindRecord(job);
   attempt.set_rung(job.attempts_size() == 1 ? "first" : "resume");
   if (record == nullptr) return;

@@ -37,12 +37,8 @@ absl::Duration Backoff(const Options& options, int64_t cycles_without_progress) 
   return std::min(options.backoff_min * (int64_t{1} << doublings), options.backoff_max);
 }
 
-int64_t NewestCheckpoint(const v1::Job& job) {
-  return job.checkpoints().empty() ? 0 : job.checkpoints().rbegin()->step();
-}
-
 void Record(Draft& draft, v1::Job& job, const Rung& rung) {
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   v1::RecoveryRecord record;
   *record.mutable_time() = draft.wall();
   record.set_rung(std::string(rung.name));
@@ -67,7 +63,7 @@ void StopTrying(Draft& draft, v1::Job& job, std::string decided_by, std::string 
 // Once more, as the rung says.
 void Climb(Draft& draft, v1::Job& job, const Rung& rung) {
   Record(draft, job, rung);
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   job.set_restarts(job.restarts() + 1);
   job.set_phase(v1::JOB_PHASE_RECOVERING);
   job.set_reason(fmt::format("recovering: {}", attempt.cause()));
@@ -100,7 +96,7 @@ void Climb(Draft& draft, v1::Job& job, const Rung& rung) {
 bool IsClean(const v1::ExitStatus& exit) { return exit.code() == 0 && exit.signal() == 0; }
 
 void AfterAttempt(Draft& draft, v1::Job& job) {
-  const v1::Attempt& attempt = *job.attempts().rbegin();
+  const v1::Attempt& attempt = NewestAttempt(job);
   CountProgress(job, attempt);
   DropDamaged(draft, job);
 

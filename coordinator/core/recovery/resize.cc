@@ -21,10 +21,6 @@ int64_t Desired(const v1::Job& job) { return std::max<int64_t>(Range(job).desire
 int64_t Least(const v1::Job& job) { return Range(job).has_min() ? Range(job).min() : Desired(job); }
 int64_t Most(const v1::Job& job) { return Range(job).has_max() ? Range(job).max() : Desired(job); }
 
-const v1::Attempt* Newest(const v1::Job& job) {
-  return job.attempts().empty() ? nullptr : &*job.attempts().rbegin();
-}
-
 // Attempts of releases that did not say have the count of then.
 int64_t NodesAsked(const v1::Job& job, const v1::Attempt& attempt) {
   return attempt.nodes_asked() > 0 ? attempt.nodes_asked() : Desired(job);
@@ -45,13 +41,7 @@ int64_t CountRoom(const Draft& draft, const v1::Job& job, const NodeId& without 
   int64_t count = 0;
   for (const auto& [id, node] : state.durable.nodes) {
     if (id == without || left_out.contains(id) || !IsSchedulable(state, id)) continue;
-    const auto owned = state.index.device_owner.find(id);
-    int64_t devices = node.devices_size();
-    if (owned != state.index.device_owner.end()) {
-      devices -= std::ranges::count_if(
-          owned->second, [&](const auto& entry) { return entry.second != job.uid(); });
-    }
-    if (devices >= DevicesPerNode(job)) ++count;
+    if (DevicesFor(state, job.uid(), node) >= DevicesPerNode(job)) ++count;
   }
   return count;
 }
@@ -60,7 +50,7 @@ int64_t CountRoom(const Draft& draft, const v1::Job& job, const NodeId& without 
 bool ShrinksAtOnce(const v1::Job& job) {
   if (job.recoveries().empty() || job.attempts().empty()) return false;
   const v1::RecoveryRecord& record = *job.recoveries().rbegin();
-  return record.rung() == kShrink && record.attempt() == Newest(job)->number();
+  return record.rung() == kShrink && record.attempt() == NewestAttempt(job).number();
 }
 
 }  // namespace
@@ -113,14 +103,14 @@ v1::JobSpec SpecFor(const v1::Job& job, int64_t nodes) {
 }
 
 bool IsRightSize(const Draft& draft, const v1::Job& job) {
-  const int64_t asked = NodesAsked(job, *Newest(job));
+  const int64_t asked = NodesAsked(job, NewestAttempt(job));
   const int64_t wanted = WantedNodes(job);
   if (ShrinksAtOnce(job) || asked > wanted) return false;
   return asked == wanted || CountRoom(draft, job) <= asked;
 }
 
 void NoteSize(Draft& draft, v1::Job& job) {
-  v1::Attempt& attempt = *job.mutable_attempts()->rbegin();
+  v1::Attempt& attempt = NewestAttempt(job);
   attempt.set_nodes_asked(draft.LiveJob(job.uid()).nodes_asked());
   if (job.attempts_size() < 2) {
     if (attempt.nodes_asked() == 0) attempt.set_nodes_asked(WantedNodes(job));

@@ -86,6 +86,49 @@ TEST(Job, TheLastReportMayComeAfterTheEnd) {
   EXPECT_EQ(cluster.job(uid).phase(), v1::JOB_PHASE_SUCCEEDED);
 }
 
+// Case: each report of each rank of an ended job wrote the whole of it to the disk.
+TEST(Job, AReportAfterTheEndIsWrittenOnlyWhenItIsNews) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  for (const int64_t rank : {0, 1}) cluster.Exit(uid, rank, 0);
+  cluster.StepDone(uid, 9);
+  const int64_t revision = cluster.state.durable.meta.revision();
+  cluster.StepDone(uid, 9);  // again
+  cluster.StepDone(uid, 8);  // late
+  v1::CoreEvent event;
+  v1::StepReport& other = *event.mutable_step_report();
+  other = cluster.state.live.jobs.at(uid).newest();
+  other.set_rank(1);
+  other.set_step(10);
+  EXPECT_TRUE(cluster.Feed(event).mutations.empty());
+  EXPECT_EQ(cluster.state.durable.meta.revision(), revision);
+}
+
+// Case: every rank's address goes to every node, and a message that is too large ended the session
+// each time anew.
+TEST(Job, ARankWhoseAddressFitsNoMessageEndsItsAttempt) {
+  Cluster cluster;
+  cluster.Hello("a", {.devices = 1});
+  cluster.Hello("b", {.devices = 1});
+  cluster.Submit("job", 2);
+  v1::WorkerMessage ready;
+  *ready.mutable_rank_ready()->mutable_rank() = cluster.ref("job", 0);
+  ready.mutable_rank_ready()->set_address(std::string(4096, 'a'));
+  cluster.Say("a", ready);
+  ASSERT_TRUE(cluster.attempt("job").ranks(0).ready());
+  *ready.mutable_rank_ready()->mutable_rank() = cluster.ref("job", 1);
+  ready.mutable_rank_ready()->set_address(std::string(4097, 'a'));
+  cluster.Say("b", ready);
+  cluster.Say("b", ready);
+  EXPECT_EQ(cluster.attempt("job").state(), v1::ATTEMPT_STATE_STOPPING);
+  EXPECT_EQ(cluster.attempt("job").failed_node(), "b");
+  EXPECT_EQ(cluster.attempt("job").ranks(1).address(), "");
+  EXPECT_EQ(cluster.Count("a", v1::Command::kConnectRanks), 0);
+  EXPECT_EQ(cluster.Count("a", v1::Command::kStopRanks), 1);
+  EXPECT_EQ(cluster.events("job").back(), "ADDRESS_REFUSED");
+  EXPECT_THAT(cluster.attempt("job").cause(), HasSubstr("4097 bytes"));
+}
+
 TEST(Job, AStaleEpochChangesNothing) {
   Cluster cluster;
   const JobUid uid = RunningPair(cluster);
@@ -111,15 +154,6 @@ TEST(Job, AStaleEpochChangesNothing) {
 
   EXPECT_EQ(cluster.job(uid).SerializeAsString(), before);
   EXPECT_EQ(JobView(cluster.state, uid).last_step(), 1);
-}
-
-TEST(Job, ARankIsSpokenForOnlyByItsOwnNode) {
-  Cluster cluster;
-  const JobUid uid = RunningPair(cluster);
-  v1::WorkerMessage message;
-  *message.mutable_rank_exited()->mutable_rank() = cluster.ref(uid, 0);  // runs on a
-  cluster.Say("b", message);
-  EXPECT_FALSE(cluster.attempt(uid).ranks(0).exited());
 }
 
 TEST(Cancel, OfAQueuedJobIsImmediate) {

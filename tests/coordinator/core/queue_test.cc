@@ -1,5 +1,6 @@
 // Gangs in order: all of a job's devices or none, and nobody overtakes.
 #include "base/clock.h"
+#include "coordinator/core/waiting.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/core/cluster.h"
@@ -47,7 +48,7 @@ TEST(Queue, AJobThatThePresentFleetCannotHoldIsPassedAndSaysWhy) {
   cluster.Submit("small", 1);
   EXPECT_EQ(cluster.job("small").phase(), v1::JOB_PHASE_STARTING);
   EXPECT_EQ(JobView(cluster.state, "huge").queue_position(), 1);
-  EXPECT_THAT(cluster.job("huge").reason(), HasSubstr("even idle: not enough devices"));
+  EXPECT_THAT(cluster.job("huge").reason(), HasSubstr("even idle: the job needs 4 devices"));
   cluster.Run(absl::Seconds(5));
   EXPECT_EQ(cluster.job("huge").phase(), v1::JOB_PHASE_QUEUED);
 }
@@ -70,6 +71,60 @@ TEST(Queue, AJobForWhichEveryDeviceIsTooSmallIsPassed) {
   cluster.Submit("small", 1);
   cluster.AnswerPlan(v1::AskPlan(cluster.asked.back()));
   EXPECT_EQ(cluster.job("small").phase(), v1::JOB_PHASE_STARTING);
+}
+
+// Case: with each change of the fleet one decision asked the planner about every job that is too
+// large for it, each question with a copy of the whole fleet.
+TEST(Queue, ThePlannerIsNotAskedAboutJobsThatAreTooLargeByCount) {
+  Cluster cluster;
+  cluster.plans_itself = true;
+  cluster.Hello("a");
+  for (int i = 0; i < 300; ++i) cluster.Submit("huge" + std::to_string(i), 5);
+  EXPECT_TRUE(cluster.asked.empty());
+  cluster.Hello("b");
+  cluster.Run(absl::Seconds(5));
+  EXPECT_TRUE(cluster.asked.empty());
+  cluster.Submit("small", 1);
+  ASSERT_EQ(cluster.asked.size(), 1u);
+  EXPECT_EQ(cluster.asked[0].job_uid(), "small");
+  cluster.asked.clear();
+  cluster.Hello("c");  // now the first has its turn again
+  cluster.Run(absl::Seconds(5));
+  ASSERT_EQ(cluster.asked.size(), 1u);
+  EXPECT_EQ(cluster.asked[0].job_uid(), "huge0");
+}
+
+TEST(Queue, AboutUnfitJobsThePlannerIsAskedOneByOneAndNobodyIsLeftOut) {
+  Cluster cluster;
+  cluster.plans_itself = true;
+  cluster.Hello("a");
+  const auto refuse = [&] {
+    v1::CoreEvent event;
+    event.mutable_plan_made()->set_job_uid(cluster.asked.back().job_uid());
+    event.mutable_plan_made()->set_revision(cluster.asked.back().revision());
+    event.mutable_plan_made()->set_error("it needs 40 GiB on each device");
+    cluster.asked.pop_back();
+    cluster.Feed(event);
+  };
+  for (int i = 0; i < 20; ++i) {
+    cluster.Submit("large" + std::to_string(i), 1);
+    while (!cluster.asked.empty()) refuse();
+  }
+  cluster.Run(absl::Seconds(2));
+  for (int fleet = 0; fleet < 2; ++fleet) {
+    cluster.Hello("b", {.incarnation = fleet + 1});
+    std::set<JobUid> looked_at;
+    for (int i = 0; i < 20; ++i) {
+      cluster.Run(absl::Seconds(2));
+      ASSERT_EQ(cluster.asked.size(), 1u) << i;
+      EXPECT_NE(WaitingFor(cluster.state, "large7"), "");
+      looked_at.insert(cluster.asked[0].job_uid());
+      refuse();
+    }
+    EXPECT_EQ(looked_at.size(), 20u);
+    cluster.Run(absl::Seconds(2));
+    EXPECT_TRUE(cluster.asked.empty()) << "all are known to be too large for this fleet";
+  }
 }
 
 TEST(Queue, APassedJobStandsInItsPlaceAgainWhenTheFleetHasGrown) {

@@ -30,6 +30,20 @@ TEST(Retention, AnEndedJobIsForgottenAfterItsTimeWithAllThatNamesIt) {
   EXPECT_EQ(cluster.replies.at(call).job().phase(), v1::JOB_PHASE_QUEUED);
 }
 
+TEST(Retention, AnEndedJobIsForgottenWithThePartsOfACheckpointThatNeverWasOne) {
+  Cluster cluster;
+  cluster.state.options.job_retention = absl::Hours(1);
+  const JobUid uid = RunningPair(cluster);
+  cluster.Save(uid, 20, 0);
+  for (const int64_t rank : {0, 1}) cluster.Exit(uid, rank, 0);
+  EXPECT_EQ(cluster.state.live.parts.size(), 1u) << "the last one may still come";
+  cluster.Pause(absl::Hours(1));
+  cluster.Run(absl::Seconds(1));
+  ASSERT_FALSE(cluster.state.durable.jobs.contains(uid));
+  EXPECT_TRUE(cluster.state.live.parts.empty());
+  EXPECT_TRUE(cluster.state.live.watches.empty());
+}
+
 TEST(Retention, OfVeryManyEndedJobsTheOldestGoFirst) {
   Cluster cluster;
   cluster.state.options.most_ended_jobs = 3;

@@ -1,4 +1,5 @@
 // Devices taken from healthy attempts: saved first, nothing of it a failure. Pause, cordon, drain.
+#include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/core/cluster.h"
@@ -189,6 +190,28 @@ TEST(Cordon, NothingNewIsPlacedThereAndWhatRunsGoesOn) {
   EXPECT_FALSE(Uncordon(cluster, "c").node().cordoned());
   EXPECT_EQ(cluster.job("next").phase(), v1::JOB_PHASE_STARTING);
   EXPECT_EQ(Cordon(cluster, "nowhere").reason(), "NODE_NOT_FOUND");
+}
+
+// Case: a reason of megabytes became durable, and stood in every view of the node.
+TEST(Cordon, AReasonThatIsTooLongIsRefusedAndChangesNothing) {
+  Cluster cluster;
+  cluster.Hello("a");
+  const auto ask = [&](size_t bytes) {
+    v1::CoreRequest cordon, drain;
+    cordon.mutable_cordon_node()->set_name("a");
+    cordon.mutable_cordon_node()->set_reason(std::string(bytes, 'r'));
+    drain.mutable_drain_node()->set_name("a");
+    drain.mutable_drain_node()->set_reason(std::string(bytes, 'r'));
+    return std::vector{cluster.Ask(cordon), cluster.Ask(drain)};
+  };
+  for (const v1::ReplyCall& reply : ask(513)) {
+    EXPECT_EQ(reply.code(), static_cast<int>(absl::StatusCode::kInvalidArgument));
+    EXPECT_EQ(reply.reason(), "REASON_TOO_LONG");
+    EXPECT_THAT(reply.message(), HasSubstr("513 bytes"));
+  }
+  EXPECT_FALSE(cluster.state.durable.nodes.at("a").cordoned());
+  for (const v1::ReplyCall& reply : ask(512)) EXPECT_EQ(reply.code(), 0);
+  EXPECT_TRUE(cluster.state.durable.nodes.at("a").draining());
 }
 
 TEST(Drain, MovesEveryJobToOtherNodes) {

@@ -1,0 +1,94 @@
+#include "coordinator/core/jobs/removal.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/core/jobs/attempt.h"
+
+namespace mega::core {
+namespace {
+
+bool IsReachable(const Draft& draft, const NodeId& id) {
+  const v1::Node* node = draft.FindNode(id);
+  const auto live = draft.state().live.nodes.find(id);
+  return node != nullptr && node->state() == v1::NODE_STATE_READY &&
+         live != draft.state().live.nodes.end() && live->second.session() != 0 &&
+         !live->second.suspect();
+}
+
+// Who can carry it out: a node of the job's newest attempt, which see the same files; when none of
+// these will come back, anybody. Empty: nobody now.
+NodeId ChooseNode(const Draft& draft, const v1::Job* job) {
+  if (job != nullptr && !job->attempts().empty()) {
+    bool may_come_back = false;
+    for (const v1::RankState& rank : NewestAttempt(*job).ranks()) {
+      if (IsReachable(draft, rank.node())) return rank.node();
+      const v1::Node* node = draft.FindNode(rank.node());
+      may_come_back |= node != nullptr && node->state() != v1::NODE_STATE_LOST;
+    }
+    if (may_come_back) return "";
+  }
+  for (const auto& [id, node] : draft.state().durable.nodes) {
+    if (IsReachable(draft, id)) return id;
+  }
+  return "";
+}
+
+// An attempt that began further back may have saved the step again, or be about to.
+bool IsWanted(const v1::Job& job, const v1::DeleteCheckpoint& order) {
+  if (job.checkpoints().empty()) return !IsTerminal(job.phase());
+  const bool is_newer = order.step() > job.checkpoints().rbegin()->step();
+  return (is_newer && !IsTerminal(job.phase())) ||
+         std::ranges::count(job.checkpoints(), order.step(), &v1::Manifest::step) > 0;
+}
+
+std::vector<v1::PendingCommand> RemovalsOf(const State& state, const NodeId& node) {
+  std::vector<v1::PendingCommand> removals;
+  const auto& commands = state.durable.commands;
+  for (auto it = commands.lower_bound({node, 0}); it != commands.end() && it->first.first == node;
+       ++it) {
+    if (it->second.command().has_delete_checkpoint()) removals.push_back(it->second);
+  }
+  return removals;
+}
+
+}  // namespace
+
+void RemoveCheckpoint(Draft& draft, const v1::Job& job, const v1::Manifest& manifest) {
+  v1::Command command;
+  command.mutable_delete_checkpoint()->set_job_uid(job.uid());
+  command.mutable_delete_checkpoint()->set_step(manifest.step());
+  command.mutable_delete_checkpoint()->set_directory(manifest.directory());
+  NodeId node = NewestAttempt(job).ranks(0).node();
+  // A known node that is away gets it when it is back, or hands it over when it is lost.
+  if (draft.FindNode(node) == nullptr) node = ChooseNode(draft, &job);
+  if (!node.empty()) draft.AddCommand(node, std::move(command));
+}
+
+void HandOverRemovals(Draft& draft) {
+  for (const auto& [id, node] : draft.state().durable.nodes) {
+    if (node.state() != v1::NODE_STATE_LOST) continue;
+    for (const v1::PendingCommand& pending : RemovalsOf(draft.state(), id)) {
+      const v1::DeleteCheckpoint& order = pending.command().delete_checkpoint();
+      const bool is_void = IsVoid(draft, order);
+      const NodeId other = is_void ? "" : ChooseNode(draft, draft.FindJob(order.job_uid()));
+      if (!is_void && other.empty()) continue;  // nobody is there
+      draft.DeleteCommand({id, pending.command().seq()});
+      if (!is_void) draft.AddCommand(other, pending.command());
+    }
+  }
+}
+
+bool IsVoid(const Draft& draft, const v1::DeleteCheckpoint& order) {
+  const v1::Job* job = draft.FindJob(order.job_uid());
+  return job != nullptr && IsWanted(*job, order);
+}
+
+bool HasRemovals(const State& state, const NodeId& node) {
+  const auto& commands = state.durable.commands;
+  return std::any_of(
+      commands.lower_bound({node, 0}), commands.upper_bound({node, INT64_MAX}),
+      [](const auto& entry) { return entry.second.command().has_delete_checkpoint(); });
+}
+
+}  // namespace mega::core
