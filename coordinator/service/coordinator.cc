@@ -13,7 +13,7 @@
 #include "base/metrics/metrics_server.h"
 #include "coordinator/planner/planner.h"
 #include "coordinator/service/exporter.h"
-#include "coordinator/service/job_names.h"
+#include "coordinator/service/random_id.h"
 #include "coordinator/service/services.h"
 #include "coordinator/state/rocksdb/rocksdb_store.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
@@ -23,8 +23,11 @@ namespace mega::service {
 namespace {
 
 constexpr size_t kMostPlansWaiting = 10'000;
-constexpr size_t kMostChecksWaiting = 1'000;
 constexpr size_t kMostReadsWaiting = 10'000;
+// 64 of the largest messages.
+constexpr size_t kMostUnparsedBytes = size_t{4} << 30;
+// A connection carries one worker, or many readers behind one proxy. Further calls wait their turn.
+constexpr int kMostStreamsPerConnection = 4096;
 // How often streams look at their deadlines.
 constexpr std::chrono::milliseconds kStreamTick{200};
 constexpr int kStreamTicksPerSnapshot = 5;
@@ -68,6 +71,7 @@ class CoordinatorImpl final : public Coordinator {
     }
     plans_.reset();
     checks_.reset();
+    forecasts_.reset();
     history_.reset();
     metrics_.reset();
   }
@@ -97,8 +101,9 @@ class CoordinatorImpl final : public Coordinator {
     MEGA_RETURN_IF_ERROR(StartMetrics());
     StartLoop(std::move(state));
     streams_ = std::jthread([this](std::stop_token stop) { ServeStreams(stop); });
-    shell_ = std::make_unique<const Shell>(
-        Shell{*loop_, reads_, sessions_, logs_, *recorder_, *checks_, *history_, *store_, clock_});
+    shell_ = std::make_unique<const Shell>(Shell{*loop_, reads_, sessions_, logs_, *recorder_,
+                                                 *checks_, *forecasts_, *history_, *store_, clock_,
+                                                 options_.hello_deadline});
     gate_.Open(*shell_);
     server_->GetHealthCheckService()->SetServingStatus(true);
     return absl::OkStatus();
@@ -158,7 +163,8 @@ class CoordinatorImpl final : public Coordinator {
         [this](const absl::Status& status) {
           if (options_.failed) options_.failed(status);
         });
-    checks_ = std::make_unique<WorkThread>(kMostChecksWaiting);
+    checks_ = std::make_unique<WorkThread>(options_.most_checks_waiting);
+    forecasts_ = std::make_unique<WorkThread>(options_.most_checks_waiting);
     history_ = std::make_unique<WorkThread>(kMostReadsWaiting);
     plans_ = std::make_unique<WorkThread>(kMostPlansWaiting);
     Loop::Outlets outlets;
@@ -176,9 +182,8 @@ class CoordinatorImpl final : public Coordinator {
     };
     outlets.measured_commit = [this](double seconds) { exporter_->AddCommit(seconds); };
     outlets.measured_lag = [this](double seconds) { exporter_->AddLag(seconds); };
-    loop_ =
-        std::make_unique<Loop>(std::move(state), *store_, reads_, journal_.get(), clock_,
-                               Loop::Options{.new_cluster_id = NewJobUid()}, std::move(outlets));
+    loop_ = std::make_unique<Loop>(std::move(state), *store_, reads_, journal_.get(), clock_,
+                                   Loop::Options{.new_cluster_id = NewUid()}, std::move(outlets));
   }
 
   absl::Status Serve(const ListenAddress& listen) {
@@ -198,6 +203,10 @@ class CoordinatorImpl final : public Coordinator {
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+    // What peers send is held here until it is parsed; beyond this gRPC reads from them more
+    // slowly, and at the worst ends their connections.
+    builder.SetResourceQuota(grpc::ResourceQuota("rpc").Resize(kMostUnparsedBytes));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreamsPerConnection);
     // Who connects and says nothing holds a descriptor for this long and no longer.
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
     builder.RegisterService(&jobs_);
@@ -238,6 +247,7 @@ class CoordinatorImpl final : public Coordinator {
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<StepRecorder> recorder_;
   std::unique_ptr<WorkThread> checks_;
+  std::unique_ptr<WorkThread> forecasts_;
   std::unique_ptr<WorkThread> history_;
   std::unique_ptr<WorkThread> plans_;
   std::unique_ptr<Loop> loop_;

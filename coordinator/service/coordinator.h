@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "base/status.h"
 #include "coordinator/core/options.h"
 #include "coordinator/state/state_store.h"
@@ -19,6 +20,8 @@ struct CoordinatorOptions {
   bool accept_lost_state = false;              // changes that were acknowledged may be missing
   bool insecure = false;                       // may listen beyond loopback
   int64_t journal_bytes = 1 << 30;             // 0: no journal
+  size_t most_checks_waiting = 1'000;  // calls that validate or plan, and as many that forecast
+  absl::Duration hello_deadline = absl::Seconds(10);  // a session without one by then is ended
   core::Options core;
   // The port is open at this address, and the state is yet to be loaded: calls are refused as
   // UNAVAILABLE, health says NOT_SERVING. Within Start, once.

@@ -166,7 +166,7 @@ void Exporter::AddJobs(Snapshot& snapshot, absl::Time now) {
   std::set<core::JobUid> shown;
   double queued = 0;
   for (auto& job : reads_.RecentJobs(now - kKeepEnded)) {
-    if (job->phase() == v1::JOB_PHASE_QUEUED) ++queued;
+    if (core::IsQueued(*job)) ++queued;
     auto& slot = by_label[JobLabel(*job)];
     if (!slot || FromProto(slot->create_time()) < FromProto(job->create_time())) {
       slot = std::move(job);

@@ -1,11 +1,8 @@
 #include "coordinator/service/job_names.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <vector>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "coordinator/service/rpc_status.h"
 
@@ -91,15 +88,6 @@ grpc::Status FindJob(const ReadModel& reads, std::string_view name,
 grpc::Status JobGone(const core::JobUid& uid) {
   return ResourceNotFound(
       "job", uid, fmt::format("job '{}' ended long ago and is forgotten (--job-retention)", uid));
-}
-
-std::string NewJobUid() {
-  constexpr char kAlphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
-  unsigned char bytes[12];
-  MEGA_CHECK_EQ(getrandom(bytes, sizeof(bytes), 0), static_cast<ssize_t>(sizeof(bytes)));
-  std::string uid;
-  for (unsigned char byte : bytes) uid += kAlphabet[byte & 31];
-  return uid;
 }
 
 }  // namespace mega::service

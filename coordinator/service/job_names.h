@@ -14,9 +14,6 @@ namespace mega::service {
 grpc::Status FindJob(const ReadModel& reads, std::string_view name,
                      std::shared_ptr<const v1::Job>* job);
 
-// Random, 12 of [a-z2-7]: 60 bits.
-std::string NewJobUid();
-
 // The job was there a moment ago and is forgotten now.
 grpc::Status JobGone(const core::JobUid& uid);
 

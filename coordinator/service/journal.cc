@@ -28,7 +28,6 @@ constexpr char kMagic[] = "MEGAJNL1";
 constexpr size_t kMagicBytes = 8;
 constexpr char kSuffix[] = ".journal";
 constexpr int64_t kSegments = 16;
-constexpr uint32_t kMostRecordBytes = 1u << 30;
 
 const std::array<uint32_t, 256>& CrcTable() {
   static const std::array<uint32_t, 256> table = [] {
@@ -120,10 +119,12 @@ uint64_t DecisionHash(const core::Decision& decision) {
   return hash;
 }
 
-Journal::Journal(std::string folder, int64_t most_bytes, int64_t most_waiting_bytes)
+Journal::Journal(std::string folder, int64_t most_bytes, int64_t most_waiting_bytes,
+                 int64_t most_snapshot_bytes)
     : folder_(std::move(folder)),
       most_bytes_(most_bytes),
       most_waiting_bytes_(most_waiting_bytes),
+      most_snapshot_bytes_(most_snapshot_bytes),
       next_number_(1) {
   std::error_code error;
   fs::create_directories(folder_, error);  // a failure shows when the first segment opens
@@ -157,8 +158,19 @@ void Journal::StartSegment(v1::CoreSnapshot snapshot) {
   *piece.record.mutable_snapshot() = std::move(snapshot);
   piece.bytes = static_cast<int64_t>(piece.record.ByteSizeLong());
   wants_snapshot_ = false;
-  gap_ = false;
   room_ = InputsAfter(piece.bytes);
+  const bool was_too_large = std::exchange(too_large_, piece.bytes > most_snapshot_bytes_);
+  gap_ = too_large_;
+  if (too_large_) {
+    if (!was_too_large) {
+      log::Warn(
+          "the journal stops until the state is smaller than a snapshot may be: what is decided "
+          "meanwhile cannot be replayed; jobs are not affected. A smaller --job-retention or "
+          "--most-ended-jobs makes the state smaller",
+          {{"folder", folder_}, {"bytes", piece.bytes}, {"most_bytes", most_snapshot_bytes_}});
+    }
+    return;
+  }
   MutexLock lock(mu_);
   waiting_snapshot_bytes_ += piece.bytes;
   pieces_.push_back(std::move(piece));
@@ -168,6 +180,10 @@ void Journal::StartSegment(v1::CoreSnapshot snapshot) {
 void Journal::Append(const v1::CoreEvent& event, uint64_t decision_hash) {
   if (gap_) {
     ++next_number_;
+    if (!too_large_) return;
+    // To look at the state's size costs a copy of it: as seldom as if snapshots were written.
+    room_ -= static_cast<int64_t>(event.ByteSizeLong());
+    if (room_ <= 0) wants_snapshot_ = true;
     return;
   }
   Piece piece;
@@ -280,7 +296,7 @@ absl::Status ReadSegment(const std::string& path,
     if (!file.read(head, sizeof(head))) break;
     const uint32_t size = ReadWord(head);
     offset += sizeof(head);
-    if (size > kMostRecordBytes || size > file_bytes - offset) break;
+    if (int64_t{size} > kMostRecordBytes || size > file_bytes - offset) break;
     payload.resize(size);
     if (!file.read(payload.data(), size)) break;
     offset += size;

@@ -21,13 +21,19 @@ namespace mega::service {
 // Of the mutations and effects, in order; the same on every machine.
 uint64_t DecisionHash(const core::Decision& decision);
 
+// A record's length has 4 bytes; larger ones are taken for a torn end, and Protocol Buffers end at
+// twice this.
+inline constexpr int64_t kMostRecordBytes = int64_t{1} << 30;
+
 // Appends. Used by one thread.
 class Journal {
  public:
   // Segments go into `folder` (made if absent); together they stay below `most_bytes`, unless a
   // single one must be larger. Inputs beyond `most_waiting_bytes` that the disk has not taken yet
-  // are left out.
-  Journal(std::string folder, int64_t most_bytes, int64_t most_waiting_bytes = 64 << 20);
+  // are left out; so are all that would follow a snapshot of more than `most_snapshot_bytes`, which
+  // nobody could read back.
+  Journal(std::string folder, int64_t most_bytes, int64_t most_waiting_bytes = 64 << 20,
+          int64_t most_snapshot_bytes = kMostRecordBytes);
   // Writes what was appended, then joins.
   ~Journal();
 
@@ -53,10 +59,12 @@ class Journal {
   const std::string folder_;
   const int64_t most_bytes_;
   const int64_t most_waiting_bytes_;
+  const int64_t most_snapshot_bytes_;
   int64_t next_number_;
   int64_t room_ = 0;  // bytes of inputs that the segment still takes
   bool wants_snapshot_ = true;
-  bool gap_ = false;  // an input was left out: nothing more until the next segment
+  bool gap_ = false;        // an input was left out: nothing more until the next segment
+  bool too_large_ = false;  // the state is, for a snapshot
 
   Mutex mu_;
   CondVar wake_;

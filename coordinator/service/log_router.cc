@@ -1,17 +1,23 @@
 #include "coordinator/service/log_router.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "fmt/core.h"
+#include "coordinator/service/random_id.h"
 
 namespace mega::service {
 namespace {
 
 constexpr int64_t kBufferBytes = 1 << 20;
+constexpr int64_t kItemBytes = sizeof(LogBuffer::Item);
 constexpr absl::Duration kStuck = absl::Seconds(10);
 constexpr size_t kMostParked = 1 << 20;  // each open PushLogs stream parks once at most
 
 }  // namespace
+
+int64_t LogBuffer::Item::bytes() const {
+  return kItemBytes + static_cast<int64_t>(chunk.ByteSizeLong());
+}
 
 void LogBuffer::ResumeParked() {
   for (auto& go_on : std::exchange(parked_, {})) resumer_.Post(std::move(go_on));
@@ -22,7 +28,7 @@ bool LogBuffer::Pop(Item& item) {
   if (items_.empty()) return false;
   item = std::move(items_.front());
   items_.pop_front();
-  bytes_ -= std::ssize(item.chunk.data());
+  bytes_ -= item.bytes();
   if (bytes_ < kBufferBytes / 2) ResumeParked();
   return true;
 }
@@ -44,12 +50,16 @@ bool LogBuffer::Push(Item item, std::function<void()> go_on, absl::Duration now)
   {
     MutexLock lock(mu_);
     if (shut_ || cut_) return true;
+    const auto is_same_break = [&](const Item& other) {
+      return other.broken && other.chunk.stream_id() == item.chunk.stream_id();
+    };
+    if (item.broken && std::ranges::any_of(items_, is_same_break)) return true;
     if (bytes_ >= kBufferBytes && !item.broken) {
       if (parked_.empty()) parked_since_ = now;
       parked_.push_back(std::move(go_on));
       return false;
     }
-    bytes_ += std::ssize(item.chunk.data());
+    bytes_ += item.bytes();
     items_.push_back(std::move(item));
   }
   wake_();
@@ -73,7 +83,7 @@ std::shared_ptr<LogBuffer> LogRouter::NewBuffer(std::function<void()> wake) {
 
 std::string LogRouter::Open(std::shared_ptr<LogBuffer> buffer) {
   MutexLock lock(mu_);
-  const std::string id = fmt::format("log-{}", ++last_);
+  std::string id = NewSecretId();
   buffers_[id] = std::move(buffer);
   return id;
 }

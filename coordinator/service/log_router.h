@@ -1,6 +1,7 @@
 // Brings log chunks that workers push to the streams that asked for them. Each stream of a client
-// has one bounded buffer; while it is full the worker's stream waits, and a reader that takes
-// nothing for ten seconds is cut, so that it delays nobody else's logs.
+// has one bounded buffer: all that a chunk holds counts, and that it is one. While it is full the
+// worker's stream waits, and a reader that takes nothing for ten seconds is cut, so that it delays
+// nobody else's logs.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,7 @@ class LogBuffer {
   struct Item {
     v1::LogChunk chunk;
     bool broken = false;  // the worker's stream ended before `end`; only stream_id is set
+    int64_t bytes() const;
   };
   // False: empty. Lets a waiting worker go on.
   bool Pop(Item& item);
@@ -40,7 +42,8 @@ class LogBuffer {
 
  private:
   friend class LogRouter;
-  // False: full. Then `go_on` is called once, when there is room or the buffer was shut.
+  // False: full. Then `go_on` is called once, when there is room or the buffer was shut. A stream's
+  // break always has room, once.
   bool Push(Item item, std::function<void()> go_on, absl::Duration now);
   void CutIfStuck(absl::Duration now);
   void ResumeParked() MEGA_REQUIRES(mu_);
@@ -61,7 +64,8 @@ class LogRouter {
   explicit LogRouter(const Clock& clock);
 
   std::shared_ptr<LogBuffer> NewBuffer(std::function<void()> wake);
-  // A new id under which a worker may answer.
+  // A new id under which a worker may answer. Nobody can guess it, so only the worker
+  // that was asked answers.
   std::string Open(std::shared_ptr<LogBuffer> buffer);
   void Close(const std::string& stream_id);
 
@@ -78,7 +82,6 @@ class LogRouter {
 
   const Clock& clock_;
   mutable Mutex mu_;
-  int64_t last_ MEGA_GUARDED_BY(mu_) = 0;
   std::map<std::string, std::shared_ptr<LogBuffer>> buffers_ MEGA_GUARDED_BY(mu_);
   WorkThread resumer_;
 };

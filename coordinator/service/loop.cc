@@ -164,7 +164,7 @@ void Loop::RecordIfNewest(const v1::StepReport& report) {
       it->second.attempts().empty()) {
     return;
   }
-  const v1::Attempt& newest = *it->second.attempts().rbegin();
+  const v1::Attempt& newest = core::NewestAttempt(it->second);
   if (newest.number() == report.attempt() && newest.epoch() == report.epoch()) {
     outlets_.record_step(report);
   }

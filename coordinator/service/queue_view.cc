@@ -1,7 +1,9 @@
 #include "coordinator/service/queue_view.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -22,18 +24,77 @@ using Counts = std::map<core::NodeId, int64_t>;  // devices, by node
 // A year: later than anybody plans.
 constexpr absl::Duration kFarAway = absl::Hours(24 * 365);
 
-std::vector<int64_t> Sizes(const Counts& counts) {
-  std::vector<int64_t> sizes;
-  for (const auto& [node, count] : counts) sizes.push_back(count);
-  return sizes;
-}
+// Devices of each node, and the nodes by how many they have: what a fleet of ten thousand has room
+// for is asked for each job that waits.
+class Devices {
+ public:
+  void Put(const core::NodeId& node, int64_t count) {
+    counts_[node] = count;
+    nodes_[count].insert(node);
+  }
+  // Given or taken back where the fleet has the node.
+  void Add(const Counts& some, int64_t sign) {
+    for (const auto& [node, count] : some) {
+      const auto known = counts_.find(node);
+      if (known == counts_.end()) continue;
+      const auto same = nodes_.find(known->second);
+      same->second.erase(node);
+      if (same->second.empty()) nodes_.erase(same);
+      Put(node, known->second + sign * count);
+    }
+  }
+  // As core::HasRoom.
+  bool HasRoom(const Demand& demand) const {
+    int64_t nodes = demand.nodes;
+    int64_t devices = 0;
+    for (const auto& [count, same] : nodes_) {
+      const int64_t used = std::min(nodes, std::ssize(same));
+      devices += used * std::min(count, demand.per_node);
+      nodes -= used;
+      if (nodes == 0) break;
+    }
+    return devices >= demand.devices;
+  }
+  // From the nodes with most of them, as the planner does.
+  Counts Choose(const Demand& demand) const {
+    Counts chosen;
+    int64_t left = demand.devices;
+    for (const auto& [count, same] : nodes_) {
+      for (const core::NodeId& node : same) {
+        if (left <= 0 || std::ssize(chosen) >= demand.nodes) return chosen;
+        const int64_t some = std::min({left, count, demand.per_node});
+        chosen[node] = some;
+        left -= some;
+      }
+    }
+    return chosen;
+  }
+  // How many the largest nodes have.
+  std::vector<int64_t> Largest(int64_t nodes) const {
+    std::vector<int64_t> largest;
+    for (const auto& [count, same] : nodes_) {
+      const int64_t left = nodes - std::ssize(largest);
+      if (left <= 0) break;
+      largest.insert(largest.end(), std::min(left, std::ssize(same)), count);
+    }
+    return largest;
+  }
+  const Counts& counts() const { return counts_; }
 
-Counts Fleet(const Present& present) {
-  Counts fleet;
+ private:
+  Counts counts_;
+  std::map<int64_t, std::set<core::NodeId>, std::greater<>> nodes_;  // by count
+};
+
+Devices Fleet(const Present& present) {
+  Devices fleet;
+  v1::Node seen;  // without its devices and labels, which would be copied for nothing
   for (const auto& node : present.nodes) {
-    v1::Node durable = *node;
-    if (durable.state() == v1::NODE_STATE_SUSPECT) durable.set_state(v1::NODE_STATE_READY);
-    if (core::IsOfFleet(durable)) fleet[node->name()] = node->devices_size();
+    const bool is_there =
+        node->state() == v1::NODE_STATE_READY || node->state() == v1::NODE_STATE_SUSPECT;
+    seen.set_state(is_there ? v1::NODE_STATE_READY : node->state());
+    seen.set_cordoned(node->cordoned());
+    if (core::IsOfFleet(seen)) fleet.Put(node->name(), node->devices_size());
   }
   return fleet;
 }
@@ -46,73 +107,57 @@ Counts HeldBy(const v1::Job& job) {
   return held;
 }
 
-// The devices are given or taken back where the fleet has the node.
-void Add(Counts& counts, const Counts& some, int64_t sign) {
-  for (const auto& [node, count] : some) {
-    const auto known = counts.find(node);
-    if (known != counts.end()) known->second += sign * count;
-  }
-}
-
-Counts FreeNow(const Present& present) {
-  Counts free = Fleet(present);
-  for (const auto& unfinished : present.jobs) Add(free, HeldBy(*unfinished.job), -1);
-  return free;
-}
-
-// From the nodes with most of them, as the planner does.
-Counts Taken(const Counts& free, const Demand& demand) {
-  std::vector<std::pair<int64_t, core::NodeId>> nodes;
-  for (const auto& [node, count] : free) nodes.push_back({-count, node});
-  std::ranges::sort(nodes);
-  Counts taken;
-  int64_t left = demand.devices;
-  for (const auto& [negated, node] : nodes) {
-    if (left <= 0 || std::ssize(taken) >= demand.nodes) break;
-    const int64_t count = std::min({left, -negated, demand.per_node});
-    taken[node] = count;
-    left -= count;
-  }
-  return taken;
-}
-
 bool IsOverQuota(const Present& present, const v1::Job& job, int64_t devices) {
-  for (const v1::Namespace& limits : present.namespaces) {
-    if (limits.name() != job.metadata().namespace_()) continue;
-    return limits.max_devices() > 0 && devices > limits.max_devices() - limits.devices_in_use();
-  }
-  return false;
+  const std::string& name = job.metadata().namespace_();
+  const auto limits = std::ranges::lower_bound(present.namespaces, name, {}, &v1::Namespace::name);
+  return limits != present.namespaces.end() && limits->name() == name &&
+         limits->max_devices() > 0 && devices > limits->max_devices() - limits->devices_in_use();
 }
 
 // When devices come back, job by job, and who takes them then.
 class Forecast {
  public:
   explicit Forecast(const Present& present)
-      : present_(present), fleet_(Fleet(present)), free_(FreeNow(present)), at_(present.now) {
+      : present_(present), fleet_(Fleet(present)), free_(fleet_), at_(present.now) {
     for (const auto& running : present.jobs) {
       const Counts held = HeldBy(*running.job);
       if (held.empty()) continue;
+      free_.Add(held, -1);
       if (const auto end = EndOf(running, present.now)) ends_.insert({*end, held});
     }
+  }
+
+  const Devices& fleet() const { return fleet_; }
+  // Until StartOf is called first: now.
+  const Devices& free() const { return free_; }
+
+  Demand DemandOf(const v1::Job& job) const {
+    const v1::JobSpec& spec = job.resolved_spec();
+    const bool is_counted =
+        spec.parallelism().has_data_parallel_size() || spec.resources().has_devices_per_node();
+    const int64_t nodes =
+        std::max({int64_t{1}, core::WantedNodes(job), spec.resources().nodes().desired()});
+    return core::DemandOf(spec, core::WantedNodes(job),
+                          is_counted ? std::vector<int64_t>() : fleet_.Largest(nodes));
   }
 
   // For each job in the order of the queue.
   std::optional<absl::Time> StartOf(const v1::Job& job, const Demand& demand) {
     // Others pass it.
-    if (!core::HasRoom(Sizes(fleet_), demand)) return std::nullopt;
+    if (!fleet_.HasRoom(demand)) return std::nullopt;
     if (IsOverQuota(present_, job, demand.devices)) return std::nullopt;
-    while (!is_open_ && !core::HasRoom(Sizes(free_), demand)) {
+    while (!is_open_ && !free_.HasRoom(demand)) {
       if (ends_.empty()) {
         is_open_ = true;
         break;
       }
       const auto next = ends_.extract(ends_.begin());
       at_ = std::max(at_, next.key());
-      Add(free_, next.mapped(), 1);
+      free_.Add(next.mapped(), 1);
     }
     if (is_open_) return std::nullopt;
-    const Counts taken = Taken(free_, demand);
-    Add(free_, taken, -1);
+    const Counts taken = free_.Choose(demand);
+    free_.Add(taken, -1);
     const v1::Scheduling& said = job.resolved_spec().scheduling();
     if (said.has_estimated_runtime() || said.has_time_limit()) {
       ends_.insert({at_ + FromProto(said.has_estimated_runtime() ? said.estimated_runtime()
@@ -124,8 +169,8 @@ class Forecast {
 
  private:
   const Present& present_;
-  const Counts fleet_;
-  Counts free_;
+  const Devices fleet_;
+  Devices free_;
   std::multimap<absl::Time, Counts> ends_;
   absl::Time at_;
   bool is_open_ = false;  // somebody before it waits nobody knows how long
@@ -140,10 +185,6 @@ std::vector<const v1::Job*> InOrder(const Present& present) {
   }
   std::ranges::sort(waiting, {}, [](const v1::Job* job) { return core::KeyInQueue(*job); });
   return waiting;
-}
-
-Demand DemandOf(const v1::Job& job, const Counts& fleet) {
-  return core::DemandOf(job.resolved_spec(), core::WantedNodes(job), Sizes(fleet));
 }
 
 }  // namespace
@@ -179,19 +220,17 @@ std::optional<absl::Time> EndOf(const ReadModel::Unfinished& running, absl::Time
   return end ? std::min(*end, latest) : latest;
 }
 
-std::vector<v1::QueueEntry> QueueView(const Present& present) {
-  const std::vector<const v1::Job*> waiting = InOrder(present);
-  const Counts fleet = Fleet(present);
+void VisitQueue(const Present& present, absl::FunctionRef<bool(v1::QueueEntry)> visit) {
   Forecast forecast(present);
-  std::vector<v1::QueueEntry> entries;
-  for (const v1::Job* one : waiting) {
+  int64_t position = 0;
+  for (const v1::Job* one : InOrder(present)) {
     const v1::Job& job = *one;
-    const Demand demand = DemandOf(job, fleet);
-    v1::QueueEntry& entry = entries.emplace_back();
+    const Demand demand = forecast.DemandOf(job);
+    v1::QueueEntry entry;
     entry.set_name(job.name());
     entry.set_uid(job.uid());
     *entry.mutable_metadata() = job.metadata();
-    entry.set_position(std::ssize(entries));
+    entry.set_position(++position);
     entry.set_priority(core::PriorityOf(job));
     entry.set_devices(demand.devices);
     entry.set_reason(job.reason());
@@ -199,8 +238,8 @@ std::vector<v1::QueueEntry> QueueView(const Present& present) {
     if (const auto start = forecast.StartOf(job, demand)) {
       *entry.mutable_estimated_start_time() = ToProto(*start);
     }
+    if (!visit(std::move(entry))) return;
   }
-  return entries;
 }
 
 v1::QueueEntry WouldWait(const Present& present, const v1::JobMetadata& metadata,
@@ -208,23 +247,23 @@ v1::QueueEntry WouldWait(const Present& present, const v1::JobMetadata& metadata
   v1::Job job;
   *job.mutable_metadata() = metadata;
   *job.mutable_resolved_spec() = resolved;
-  const Counts fleet = Fleet(present);
-  Demand demand = DemandOf(job, fleet);
+  Forecast forecast(present);
+  const Counts free_now = forecast.free().counts();
+  Demand demand = forecast.DemandOf(job);
   demand.devices = devices;
   v1::QueueEntry entry;
   *entry.mutable_metadata() = metadata;
   entry.set_priority(core::PriorityOf(job));
   entry.set_devices(devices);
 
-  Forecast forecast(present);
   std::vector<const v1::Job*> before = InOrder(present);
   std::erase_if(before,
                 [&](const v1::Job* other) { return core::PriorityOf(*other) < entry.priority(); });
-  for (const v1::Job* other : before) forecast.StartOf(*other, DemandOf(*other, fleet));
+  for (const v1::Job* other : before) forecast.StartOf(*other, forecast.DemandOf(*other));
   entry.set_position(std::ssize(before) + 1);
   const auto start = forecast.StartOf(job, demand);
   if (start) *entry.mutable_estimated_start_time() = ToProto(*start);
-  if (!core::HasRoom(Sizes(fleet), demand)) {
+  if (!forecast.fleet().HasRoom(demand)) {
     entry.set_reason("the present fleet cannot hold it, even idle; others would pass it");
     return entry;
   }
@@ -244,7 +283,7 @@ v1::QueueEntry WouldWait(const Present& present, const v1::JobMetadata& metadata
     holders.push_back(core::HolderOf(*running.job, present.now));
     names[running.job->uid()] = running.job->name();
   }
-  const auto victims = core::ChooseVictims(FreeNow(present), holders, entry.priority(), demand);
+  const auto victims = core::ChooseVictims(free_now, holders, entry.priority(), demand);
   if (victims && !victims->empty() && before.empty()) {
     for (const core::JobUid& uid : *victims) entry.add_preempts(names.at(uid));
     entry.set_reason("jobs of lower priority would save and give way");

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "coordinator/service/read_model.h"
 
@@ -17,13 +18,14 @@ namespace mega::service {
 struct Present {
   std::vector<ReadModel::Unfinished> jobs;
   std::vector<std::shared_ptr<const v1::Node>> nodes;
-  std::vector<v1::Namespace> namespaces;
+  std::vector<v1::Namespace> namespaces;  // by name
   absl::Time now;
 };
 Present TakePresent(const ReadModel& reads, absl::Time now);
 
-// In the order of the queue.
-std::vector<v1::QueueEntry> QueueView(const Present& present);
+// Calls `visit` with each that waits, in the order of the queue, until it answers false: the rest
+// is not looked at.
+void VisitQueue(const Present& present, absl::FunctionRef<bool(v1::QueueEntry)> visit);
 
 // Where a job of this spec would wait, and whose devices it would take; `devices` as planned for
 // it.

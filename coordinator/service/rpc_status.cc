@@ -119,4 +119,11 @@ grpc::Status Overloaded(std::string_view message, absl::Duration retry) {
   return Finish(status);
 }
 
+grpc::Status TooManyChecks() {
+  return Overloaded(
+      "too many calls wait for the coordinator to check a spec, plan a job or look at the queue; "
+      "try again in a second",
+      absl::Seconds(1));
+}
+
 }  // namespace mega::service

@@ -39,5 +39,7 @@ grpc::Status NotImplemented(std::string_view method);
 
 // RESOURCE_EXHAUSTED with the time to wait.
 grpc::Status Overloaded(std::string_view message, absl::Duration retry);
+// The same, of calls that validate, plan or forecast (Shell::checks).
+grpc::Status TooManyChecks();
 
 }  // namespace mega::service

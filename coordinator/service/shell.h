@@ -1,4 +1,5 @@
-// The parts of the running coordinator, as its RPCs see them. References only; coordinator.h owns.
+// The parts of the running coordinator, as its RPCs see them. References only, but for one setting;
+// coordinator.h owns.
 #pragma once
 
 #include "absl/time/time.h"
@@ -18,10 +19,12 @@ struct Shell {
   SessionTable& sessions;
   LogRouter& logs;
   StepRecorder& steps;
-  WorkThread& checks;   // validation and planning asked for by clients
-  WorkThread& history;  // reads of the store: a slow disk holds up nothing else
+  WorkThread& checks;     // validation and planning asked for by clients
+  WorkThread& forecasts;  // of the queue: who only looks at it keeps nobody from submitting
+  WorkThread& history;    // reads of the store: a slow disk holds up nothing else
   const state::StateStore& store;
   const Clock& clock;
+  absl::Duration hello_deadline;
 };
 
 }  // namespace mega::service

@@ -79,6 +79,7 @@ grpc::Status CheckSpec(const v1::JobMetadata& metadata, const v1::JobSpec& spec,
                        CheckedSpec* checked) {
   checked->metadata = metadata;
   if (checked->metadata.namespace_().empty()) checked->metadata.set_namespace_("default");
+  checked->metadata.clear_owner();  // ours to say
   spec::Resolution resolution = spec::Resolve(checked->metadata, spec);
   if (!resolution.violations.empty()) return SpecInvalid(resolution.violations);
   checked->resolved = std::move(resolution.spec);

@@ -1,4 +1,5 @@
-// JobService.ListQueue: who is next, first first. Positions count over all namespaces.
+// JobService.ListQueue: who is next, first first. Positions count over all namespaces. Forecasting
+// starts takes a while when many wait, so it runs on a thread of its own.
 #include "absl/strings/numbers.h"
 #include "coordinator/service/page_token.h"
 #include "coordinator/service/queue_view.h"
@@ -24,18 +25,19 @@ grpc::Status List(const Shell& shell, const v1::ListQueueRequest& request,
     return FieldInvalid("PAGE_TOKEN_INVALID", "page_token", "page_token is none of ours");
   }
   size_t bytes = 0;
-  for (v1::QueueEntry& entry : QueueView(TakePresent(shell.reads, shell.clock.WallNow()))) {
+  VisitQueue(TakePresent(shell.reads, shell.clock.WallNow()), [&](v1::QueueEntry entry) {
     const bool is_asked = name_space.empty() || entry.metadata().namespace_() == name_space;
-    if (entry.position() <= after || !is_asked) continue;
+    if (entry.position() <= after || !is_asked) return true;
     bytes += entry.ByteSizeLong();
     const auto count = static_cast<size_t>(response.entries_size());
     if (count == size || (count > 0 && bytes > kMostPageBytes)) {
       response.set_next_page_token(
           MakePageToken(query, {std::to_string(response.entries().rbegin()->position())}));
-      break;
+      return false;
     }
     *response.add_entries() = std::move(entry);
-  }
+    return true;
+  });
   return grpc::Status::OK;
 }
 
@@ -44,7 +46,13 @@ grpc::Status List(const Shell& shell, const v1::ListQueueRequest& request,
 grpc::ServerUnaryReactor* ListQueue(const Shell& shell, Context* context,
                                     const v1::ListQueueRequest& request,
                                     v1::ListQueueResponse& response) {
-  return Done(context, List(shell, request, response));
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (!shell.forecasts.Post([shell, &request, &response, reactor] {
+        reactor->Finish(List(shell, request, response));
+      })) {
+    reactor->Finish(TooManyChecks());
+  }
+  return reactor;
 }
 
 }  // namespace mega::service

@@ -48,7 +48,7 @@ grpc::ServerUnaryReactor* PlanJob(const Shell& shell, Context* context,
   if (!shell.checks.Post([shell, &request, &response, reactor] {
         reactor->Finish(Plan(shell, request, response));
       })) {
-    reactor->Finish(Overloaded("too many specs wait for their checks", absl::Seconds(1)));
+    reactor->Finish(TooManyChecks());
   }
   return reactor;
 }

@@ -1,63 +1,59 @@
 // WorkerService.PushLogs: each chunk goes to the reader who asked for it; while that one's buffer
 // is full, nothing more is read here.
 #include <set>
-#include <utility>
+#include <string>
 
+#include "coordinator/service/read_stream.h"
 #include "coordinator/service/rpc/rpcs.h"
 #include "coordinator/service/rpc_status.h"
-#include "coordinator/service/stream_handle.h"
+#include "fmt/core.h"
 
 namespace mega::service {
 namespace {
 
 constexpr size_t kMostStreams = 4096;
+// Four times what a worker sends at once (telemetry.proto).
+constexpr size_t kMostChunkBytes = 1 << 20;
 
-class PushLogsReactor final : public grpc::ServerReadReactor<v1::LogChunk> {
+class PushLogsReactor final
+    : public ReadStream<PushLogsReactor, grpc::ServerReadReactor<v1::LogChunk>, v1::LogChunk> {
  public:
-  using Handle = StreamHandle<PushLogsReactor>;
-
-  explicit PushLogsReactor(const Shell& shell)
-      : shell_(shell), handle_(std::make_shared<Handle>(this)) {
-    StartRead(&chunk_);
-  }
-
-  void OnReadDone(bool ok) override {
-    if (!ok) return End(grpc::Status::OK);
-    Deliver();
-  }
-  void OnCancel() override { End(grpc::Status(grpc::StatusCode::CANCELLED, "")); }
-  void OnDone() override {
-    handle_->Detach();
-    for (const std::string& id : open_) shell_.logs.Broken(id);
-    delete this;
-  }
+  explicit PushLogsReactor(const Shell& shell) : ReadStream(this), shell_(shell) { ReadNext(); }
 
  private:
+  void OnMessage() override {
+    message_.DiscardUnknownFields();
+    if (const size_t bytes = message_.ByteSizeLong(); bytes > kMostChunkBytes) {
+      return End(RpcError(absl::StatusCode::kInvalidArgument, "LOG_CHUNK_TOO_LARGE",
+                          fmt::format("a piece of a log has {} bytes and may have {}; send it in "
+                                      "several",
+                                      bytes, kMostChunkBytes)));
+    }
+    Deliver();
+  }
+  void OnEndOfReads() override { End(grpc::Status::OK); }
+  void Closed() override {
+    for (const std::string& id : open_) shell_.logs.Broken(id);
+  }
+
   void Deliver() {
-    if (open_.size() < kMostStreams) open_.insert(chunk_.stream_id());
-    const auto delivery = shell_.logs.Deliver(chunk_, [handle = handle_] {
+    if (open_.size() < kMostStreams) open_.insert(message_.stream_id());
+    const auto delivery = shell_.logs.Deliver(message_, [handle = handle_] {
       handle->With([](PushLogsReactor& reactor) { reactor.Deliver(); });
     });
     if (delivery == LogRouter::Delivery::kWait) return;
-    if (delivery == LogRouter::Delivery::kUnknown || chunk_.end()) open_.erase(chunk_.stream_id());
+    if (delivery == LogRouter::Delivery::kUnknown || message_.end()) {
+      open_.erase(message_.stream_id());
+    }
     if (delivery == LogRouter::Delivery::kUnknown) {
       return End(RpcError(absl::StatusCode::kNotFound, "LOG_STREAM_CLOSED",
                           "nobody reads this log stream any more"));
     }
-    MutexLock lock(mu_);
-    if (!finished_) StartRead(&chunk_);
-  }
-  void End(grpc::Status status) {
-    MutexLock lock(mu_);
-    if (!std::exchange(finished_, true)) Finish(std::move(status));
+    ReadNext();
   }
 
   const Shell shell_;
-  const std::shared_ptr<Handle> handle_;
-  v1::LogChunk chunk_;
   std::set<std::string> open_;  // streams seen here whose end was not
-  Mutex mu_;
-  bool finished_ MEGA_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace

@@ -20,6 +20,7 @@ grpc::ServerUnaryReactor* Ask(const Shell& shell, Context* context, const Reques
   v1::CoreEvent event;
   CoreRequest& asked = *event.mutable_request();
   *(asked.*place)() = request;
+  asked.DiscardUnknownFields();  // some of it is kept
   asked.set_uid(uid);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   AskCore(shell, std::move(event), reactor, response);

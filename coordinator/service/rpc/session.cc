@@ -1,15 +1,19 @@
 // WorkerService.Session: a worker's messages go to the core one by one (the next is read when the
 // core has seen the last, so a session queues at most one); the core's go out in order, one write
 // in flight.
+#include <chrono>
 #include <deque>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
 #include "base/message_size.h"
 #include "coordinator/core/nodes/hello.h"
+#include "coordinator/service/read_stream.h"
 #include "coordinator/service/rpc/rpcs.h"
 #include "coordinator/service/rpc_status.h"
-#include "coordinator/service/stream_handle.h"
+#include "grpcpp/alarm.h"
 
 namespace mega::service {
 namespace {
@@ -17,63 +21,27 @@ namespace {
 constexpr size_t kMostQueuedMessages = 10'000;
 constexpr size_t kMostQueuedBytes = 4 * size_t{kMostMessageBytes};
 
-class SessionReactor final
-    : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
+using BidiReactor = grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>;
+
+class SessionReactor final : public ReadStream<SessionReactor, BidiReactor, v1::WorkerMessage> {
  public:
-  using Handle = StreamHandle<SessionReactor>;
-
   SessionReactor(const Shell& shell, Context* context)
-      : shell_(shell), context_(context), handle_(std::make_shared<Handle>(this)) {
-    StartRead(&message_);
-  }
-
-  void OnReadDone(bool ok) override {
-    if (!ok) return End(grpc::Status::OK);  // the worker closed its side, or the network did
-    if (session_ == 0) {
-      if (!message_.has_hello()) {
-        return End(FieldInvalid("HELLO_EXPECTED", "hello",
-                                "the first message of a session must be a hello"));
-      }
-      const std::string& name = message_.hello().node().name();
-      if (std::string why = core::WhatIsWrongWithNodeName(name); !why.empty()) {
-        return RefuseForEver(std::move(why));
-      }
-      node_ = name;
-      session_ = shell_.sessions.Open(node_, std::make_shared<Writer>(handle_));
-      log::Info("worker connected",
-                {{"node", node_}, {"session", session_}, {"peer", context_->peer()}});
-    }
-    v1::CoreEvent event;
-    event.mutable_worker()->set_node(node_);
-    event.mutable_worker()->set_session(session_);
-    *event.mutable_worker()->mutable_message() = std::move(message_);
-    shell_.loop.Put(std::move(event), [handle = handle_] {
-      handle->With([](SessionReactor& reactor) { reactor.ReadNext(); });
-    });
+      : ReadStream(this), shell_(shell), context_(context) {
+    hello_deadline_.Set(
+        std::chrono::system_clock::now() + absl::ToChronoMilliseconds(shell.hello_deadline),
+        [handle = handle_](bool is_due) {
+          if (is_due) handle->With([](SessionReactor& reactor) { reactor.EndUnlessGreeted(); });
+        });
+    ReadNext();
   }
 
   void OnWriteDone(bool ok) override {
     MutexLock lock(mu_);
     writing_ = false;
-    if (!ok) return FinishLocked(grpc::Status(grpc::StatusCode::UNAVAILABLE, "write failed"));
+    if (!ok) return EndLocked(grpc::Status(grpc::StatusCode::UNAVAILABLE, "write failed"));
     queued_bytes_ -= queue_.front().ByteSizeLong();
     queue_.pop_front();
     PumpLocked();
-  }
-
-  void OnCancel() override { End(grpc::Status(grpc::StatusCode::CANCELLED, "")); }
-
-  void OnDone() override {
-    handle_->Detach();
-    if (session_ != 0) {
-      shell_.sessions.Closed(session_);
-      v1::CoreEvent event;
-      event.mutable_session_closed()->set_node(node_);
-      event.mutable_session_closed()->set_session(session_);
-      shell_.loop.Put(std::move(event));
-      log::Info("worker disconnected", {{"node", node_}, {"session", session_}});
-    }
-    delete this;
   }
 
  private:
@@ -91,6 +59,51 @@ class SessionReactor final
     const std::shared_ptr<Handle> handle_;
   };
 
+  void OnMessage() override {
+    // Messages are kept, compared and passed on, so what this release does not know of goes at
+    // once. But a manifest keeps what a newer worker saves with its checkpoint, within the bound of
+    // manifests.
+    if (!message_.has_checkpoint_part()) message_.DiscardUnknownFields();
+    if (session_ == 0) {
+      if (!message_.has_hello()) {
+        return End(FieldInvalid("HELLO_EXPECTED", "hello",
+                                "the first message of a session must be a hello"));
+      }
+      const std::string& name = message_.hello().node().name();
+      if (std::string why = core::WhatIsWrongWithNodeName(name); !why.empty()) {
+        return RefuseForEver(std::move(why));
+      }
+      {
+        MutexLock lock(mu_);
+        is_greeted_ = true;
+      }
+      hello_deadline_.Cancel();
+      node_ = name;
+      session_ = shell_.sessions.Open(node_, std::make_shared<Writer>(handle_));
+      log::Info("worker connected",
+                {{"node", node_}, {"session", session_}, {"peer", context_->peer()}});
+    }
+    v1::CoreEvent event;
+    event.mutable_worker()->set_node(node_);
+    event.mutable_worker()->set_session(session_);
+    *event.mutable_worker()->mutable_message() = std::move(message_);
+    shell_.loop.Put(std::move(event), [handle = handle_] {
+      handle->With([](SessionReactor& reactor) { reactor.ReadNext(); });
+    });
+  }
+
+  void OnEndOfReads() override { End(grpc::Status::OK); }
+
+  void Closed() override {
+    if (session_ == 0) return;
+    shell_.sessions.Closed(session_);
+    v1::CoreEvent event;
+    event.mutable_session_closed()->set_node(node_);
+    event.mutable_session_closed()->set_session(session_);
+    shell_.loop.Put(std::move(event));
+    log::Info("worker disconnected", {{"node", node_}, {"session", session_}});
+  }
+
   // With a status alone, the worker would go on dialling.
   void RefuseForEver(std::string why) {
     v1::CoordinatorMessage message;
@@ -100,9 +113,14 @@ class SessionReactor final
     CloseWhenSent();
   }
 
-  void ReadNext() {
+  // Who opens sessions and says nothing would hold the memory of each.
+  void EndUnlessGreeted() {
     MutexLock lock(mu_);
-    if (!finished_) StartRead(&message_);
+    if (is_greeted_) return;
+    EndLocked(RpcError(absl::StatusCode::kDeadlineExceeded, "HELLO_EXPECTED",
+                       fmt::format("no hello came within {}; it must be the first message of a "
+                                   "session",
+                                   absl::FormatDuration(shell_.hello_deadline))));
   }
 
   void Send(v1::CoordinatorMessage message) {
@@ -133,39 +151,27 @@ class SessionReactor final
     PumpLocked();
   }
 
-  void End(grpc::Status status) {
-    MutexLock lock(mu_);
-    FinishLocked(std::move(status));
-  }
-
   void PumpLocked() MEGA_REQUIRES(mu_) {
     if (finished_ || writing_) return;
     if (!queue_.empty()) {
       writing_ = true;
       StartWrite(&queue_.front());
     } else if (closing_) {
-      FinishLocked(grpc::Status::OK);
+      EndLocked(grpc::Status::OK);
     }
-  }
-
-  void FinishLocked(grpc::Status status) MEGA_REQUIRES(mu_) {
-    if (std::exchange(finished_, true)) return;
-    Finish(std::move(status));
   }
 
   const Shell shell_;
   Context* const context_;
-  const std::shared_ptr<Handle> handle_;
-  v1::WorkerMessage message_;  // of the read in flight
-  std::string node_;           // with session_: set before the first message reaches the core
+  std::string node_;  // with session_: set before the first message reaches the core
   int64_t session_ = 0;
+  grpc::Alarm hello_deadline_;
 
-  Mutex mu_;
   std::deque<v1::CoordinatorMessage> queue_ MEGA_GUARDED_BY(mu_);  // front: the write in flight
   size_t queued_bytes_ MEGA_GUARDED_BY(mu_) = 0;
   bool writing_ MEGA_GUARDED_BY(mu_) = false;
   bool closing_ MEGA_GUARDED_BY(mu_) = false;
-  bool finished_ MEGA_GUARDED_BY(mu_) = false;
+  bool is_greeted_ MEGA_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace

@@ -2,8 +2,10 @@
 // they push, by offset, so that a broken connection on either side costs no byte and repeats none.
 // Ends when the ranks have ended and all was sent.
 #include <algorithm>
+#include <limits>
 #include <map>
-#include <vector>
+#include <set>
+#include <string>
 
 #include "base/utf8.h"
 #include "coordinator/core/jobs/attempt.h"
@@ -21,6 +23,7 @@ namespace {
 constexpr absl::Duration kNodeAway = absl::Seconds(30);
 // Between two requests for the same rank's log: a worker that breaks at once is not stormed.
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
+constexpr int64_t kFarthest = std::numeric_limits<int64_t>::max();
 // Of a worker's words in an error.
 constexpr size_t kErrorBytes = 1 << 10;
 
@@ -64,8 +67,8 @@ class LogStream final : public PullStream<v1::LogChunk> {
     }
     LogBuffer::Item item;
     while (buffer_->Pop(item)) {
-      if (!item.chunk.error().empty()) {
-        if (!Failed(item.chunk, &end)) continue;
+      if (std::string why = WhatIsWrong(item.chunk); !why.empty()) {
+        if (!Failed(item.chunk, why, &end)) continue;
         return Next::kEnd;
       }
       if (Accept(item, out)) return Next::kWrite;
@@ -91,7 +94,7 @@ class LogStream final : public PullStream<v1::LogChunk> {
           absl::StatusCode::kFailedPrecondition, "NOT_STARTED",
           fmt::format("job '{}' has not started, so it has no log: {}", uid_, job->reason()));
     }
-    const v1::Attempt* attempt = &*job->attempts().rbegin();
+    const v1::Attempt* attempt = &core::NewestAttempt(*job);
     if (request_.attempt() != 0) {
       const auto it =
           std::find_if(job->attempts().begin(), job->attempts().end(),
@@ -103,11 +106,15 @@ class LogStream final : public PullStream<v1::LogChunk> {
       }
       attempt = &*it;
     }
+    if (const int most = attempt->ranks_size(); request_.ranks_size() > most) {
+      return FieldInvalid("RANKS_INVALID", "ranks",
+                          fmt::format("{} ranks are named, and attempt {} of job '{}' has {}; name "
+                                      "each once, or none for all",
+                                      request_.ranks_size(), attempt->number(), uid_, most));
+    }
+    const std::set<int64_t> asked(request_.ranks().begin(), request_.ranks().end());
     for (const v1::RankState& rank : attempt->ranks()) {
-      if (!request_.ranks().empty() && std::find(request_.ranks().begin(), request_.ranks().end(),
-                                                 rank.rank()) == request_.ranks().end()) {
-        continue;
-      }
+      if (!asked.empty() && !asked.contains(rank.rank())) continue;
       Source& source = sources_[rank.rank()];
       source.node = rank.node();
       if (const auto it = request_.offsets().find(rank.rank()); it != request_.offsets().end()) {
@@ -219,16 +226,25 @@ class LogStream final : public PullStream<v1::LogChunk> {
     return false;
   }
 
+  // The worker's own words, or ours about its numbers. Empty: nothing.
+  static std::string WhatIsWrong(const v1::LogChunk& chunk) {
+    if (!chunk.error().empty()) return CutUtf8(chunk.error(), kErrorBytes);
+    const int64_t bytes = std::ssize(chunk.data());
+    if (chunk.offset() >= 0 && chunk.offset() <= kFarthest - bytes) return "";
+    return fmt::format("its worker sent {} bytes of it from offset {}, and no log has such a one",
+                       bytes, chunk.offset());
+  }
+
   // True: the worker cannot give this log, and `end` says why. Asking again would not help.
-  bool Failed(const v1::LogChunk& chunk, grpc::Status* end) {
+  bool Failed(const v1::LogChunk& chunk, const std::string& why, grpc::Status* end) {
     const auto id = by_id_.find(chunk.stream_id());
     if (id == by_id_.end()) return false;  // of a request that was replaced
     const int64_t rank = id->second;
     const Source& source = sources_[rank];
-    *end = RpcError(absl::StatusCode::kInternal, "LOG_UNREADABLE",
-                    fmt::format("the log of rank {} cannot be read on node '{}': {}", rank,
-                                source.node, CutUtf8(chunk.error(), kErrorBytes)),
-                    {{"node", source.node}, {"rank", std::to_string(rank)}});
+    *end = RpcError(
+        absl::StatusCode::kInternal, "LOG_UNREADABLE",
+        fmt::format("the log of rank {} cannot be read on node '{}': {}", rank, source.node, why),
+        {{"node", source.node}, {"rank", std::to_string(rank)}});
     return true;
   }
 

@@ -82,7 +82,7 @@ class StepStream final : public PullStream<v1::StepReport> {
 
   bool Ended(const v1::Job& job) {
     if (!core::IsTerminal(job.phase())) return false;
-    const int64_t last = job.attempts().empty() ? 0 : job.attempts().rbegin()->plan().steps();
+    const int64_t last = job.attempts().empty() ? 0 : core::NewestAttempt(job).plan().steps();
     if (job.phase() != v1::JOB_PHASE_SUCCEEDED || next_step_ > last) return true;
     if (ended_at_ == absl::InfiniteDuration()) ended_at_ = shell_.clock.BootNow();
     return shell_.clock.BootNow() - ended_at_ > kLinger;

@@ -1,6 +1,7 @@
 // JobService.SubmitJob: validate off the loop, then let the core take it. The answer leaves when
 // the job is durable; the same request_id gives the same job, however often it comes.
 #include "coordinator/service/job_names.h"
+#include "coordinator/service/random_id.h"
 #include "coordinator/service/rpc/ask_core.h"
 #include "coordinator/service/rpc/rpcs.h"
 #include "coordinator/service/submit_check.h"
@@ -28,11 +29,12 @@ void Submit(const Shell& shell, const v1::SubmitJobRequest& request, v1::Job& jo
   }
   v1::CoreEvent event;
   v1::CoreSubmit& submit = *event.mutable_submit();
-  submit.set_uid(NewJobUid());
+  submit.set_uid(NewUid());
   submit.set_request_id(request.request_id());
   *submit.mutable_metadata() = std::move(checked.metadata);
   *submit.mutable_spec() = request.spec();
   *submit.mutable_resolved_spec() = std::move(checked.resolved);
+  submit.DiscardUnknownFields();  // it is kept
   AskCore(shell, std::move(event), reactor, job);
 }
 
@@ -55,7 +57,7 @@ grpc::ServerUnaryReactor* SubmitJob(const Shell& shell, Context* context,
   // Shell holds references only, so the copy is as good as the original.
   if (!shell.checks.Post(
           [shell, &request, &job, reactor] { Submit(shell, request, job, reactor); })) {
-    reactor->Finish(Overloaded("too many specs wait for their checks", absl::Seconds(1)));
+    reactor->Finish(TooManyChecks());
   }
   return reactor;
 }

@@ -65,6 +65,19 @@ absl::Status Parse(const rocksdb::Slice& key, const rocksdb::Slice& value, Messa
       key.ToString(/*hex=*/true));
 }
 
+// Another process, or this one, has the folder open. RocksDB says so in words alone, and says
+// "lock" also when its lock file cannot be opened, when the file system has no locks to give
+// (ENOLCK, which RocksDB takes for its own process's word as well), or when the path has it.
+bool IsLocked(const rocksdb::Status& status, const std::string& folder) {
+  const std::string words = status.ToString();
+  const auto has = [&words](const std::string& part) {
+    return words.find(part) != std::string::npos;
+  };
+  const bool is_held =
+      has("While lock file: " + folder + "/LOCK") && !has("/LOCK: No locks available");
+  return status.IsIOError() && (is_held || has("lock hold by current process"));
+}
+
 void Add(rocksdb::WriteBatch& batch, rocksdb::ColumnFamilyHandle* state,
          rocksdb::ColumnFamilyHandle* steps, const v1::Mutation& mutation) {
   using keys::Of;
@@ -136,14 +149,15 @@ absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::stri
   std::filesystem::create_directories(folder, error);
   if (error) return ErrnoStatus(error.value(), fmt::format("state folder '{}'", folder));
   std::unique_ptr<RocksDbStore> store(new RocksDbStore(folder, accept_loss));
-  const bool is_new = !std::filesystem::exists(folder + "/CURRENT");
+  const bool is_new = !std::filesystem::exists(folder + "/CURRENT", error);
+  if (error) return ErrnoStatus(error.value(), fmt::format("state folder '{}'", folder));
   const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
       {rocksdb::kDefaultColumnFamilyName, MakeFamilyOptions()}, {"steps", MakeFamilyOptions()}};
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status =
       rocksdb::DB::Open(MakeOptions(env), folder, families, &handles, &db);
-  if (status.IsIOError() && status.ToString().find("lock") != std::string::npos) {
+  if (IsLocked(status, folder)) {
     return FailedPrecondition(
         "state folder '{}' is in use by another coordinator; stop it, or give "
         "this one another --state-dir ({})",

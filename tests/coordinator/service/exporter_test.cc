@@ -104,6 +104,15 @@ TEST_F(ExporterTest, TwoJobsOfOneNameGiveOneSetOfSeries) {
   EXPECT_THAT(text, Not(HasSubstr("phase=\"failed\"} 1")));
 }
 
+// Case: jobs that were preempted, resumed or had failed waited unseen, as recovering ones.
+TEST_F(ExporterTest, QueueDepthCountsAllThatWait) {
+  Put("u1", "new", v1::JOB_PHASE_QUEUED);
+  Put("u2", "preempted", v1::JOB_PHASE_RECOVERING);
+  Put("u3", "paused", v1::JOB_PHASE_PAUSED);
+  Put("u4", "ended", v1::JOB_PHASE_SUCCEEDED);
+  EXPECT_THAT(Scrape(), HasSubstr("mega_queue_depth 2"));
+}
+
 TEST_F(ExporterTest, ScrapeServesTheSnapshotAndComputesNothing) {
   exporter_.Refresh();
   Put("u1", "demo", v1::JOB_PHASE_RUNNING);

@@ -42,19 +42,26 @@ void FakeWorker::Connect(const std::string& address) {
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
   context_ = std::make_unique<grpc::ClientContext>();
   stream_ = stub_->Session(context_.get());
-  v1::WorkerMessage message;
-  v1::Hello& hello = *message.mutable_hello();
   {
     MutexLock lock(mu_);
-    *hello.mutable_node() = node_;
-    hello.set_last_command_seq(last_command_);
-    hello.set_heartbeat_seq(++heartbeat_);
-    for (const v1::RankRef& rank : running_) *hello.add_running() = rank;
-    for (const v1::RankExited& exited : exited_) *hello.add_exited() = exited;
+    has_ended_ = false;
   }
+  v1::WorkerMessage message;
+  *message.mutable_hello() = NextHello();
   Send(message);
   reader_ = std::jthread([this] { ReadAll(); });
-  heart_ = std::jthread([this](std::stop_token stop) { Beat(stop); });
+  heart_ = std::jthread([this](std::stop_token stop) { KeepBeating(stop); });
+}
+
+v1::Hello FakeWorker::NextHello() {
+  v1::Hello hello;
+  MutexLock lock(mu_);
+  *hello.mutable_node() = node_;
+  hello.set_last_command_seq(last_command_);
+  hello.set_heartbeat_seq(++heartbeat_);
+  for (const v1::RankRef& rank : running_) *hello.add_running() = rank;
+  for (const v1::RankExited& exited : exited_) *hello.add_exited() = exited;
+  return hello;
 }
 
 void FakeWorker::Disconnect() {
@@ -71,15 +78,29 @@ void FakeWorker::Send(const v1::WorkerMessage& message) {
   if (stream_) stream_->Write(message);
 }
 
-void FakeWorker::Beat(std::stop_token stop) {
+int64_t FakeWorker::Beat() {
+  v1::WorkerMessage message;
+  int64_t seq = 0;
+  {
+    MutexLock lock(mu_);
+    seq = ++heartbeat_;
+  }
+  message.mutable_heartbeat()->set_seq(seq);
+  Send(message);
+  return seq;
+}
+
+void FakeWorker::KeepBeating(std::stop_token stop) {
+  const std::stop_callback wake(stop, [this] {
+    MutexLock lock(mu_);
+    changed_.NotifyAll();
+  });
   while (!stop.stop_requested()) {
-    v1::WorkerMessage message;
-    {
-      MutexLock lock(mu_);
-      message.mutable_heartbeat()->set_seq(++heartbeat_);
+    Beat();
+    const auto next = std::chrono::steady_clock::now() + kHeartbeat;
+    MutexLock lock(mu_);
+    while (!stop.stop_requested() && changed_.WaitUntil(mu_, next)) {
     }
-    Send(message);
-    std::this_thread::sleep_for(kHeartbeat);  // the beat itself
   }
 }
 
@@ -94,6 +115,9 @@ void FakeWorker::ReadAll() {
     }
   }
   end_ = stream_->Finish();
+  MutexLock lock(mu_);
+  has_ended_ = true;
+  changed_.NotifyAll();
 }
 
 void FakeWorker::Apply(const v1::Command& command) {
@@ -122,10 +146,12 @@ bool FakeWorker::AwaitLease(int64_t heartbeat_seq) {
   const auto deadline = Deadline();
   MutexLock lock(mu_);
   while (leased_ < heartbeat_seq) {
-    if (!changed_.WaitUntil(mu_, deadline)) return false;
+    if (has_ended_ || !changed_.WaitUntil(mu_, deadline)) return false;
   }
   return true;
 }
+
+bool FakeWorker::AwaitDecisions() { return AwaitLease(Beat()); }
 
 bool FakeWorker::AwaitCommand(v1::Command::KindCase kind, v1::Command* command) {
   const auto deadline = Deadline();

@@ -27,8 +27,13 @@ class FakeWorker {
   void Connect(const std::string& address);
   // Breaks the session; ranks go on running.
   void Disconnect();
-  // The newest lease of this session answers this heartbeat or a later one. False: not in time.
+  // What it says, or would say, when it connects; each time as a later heartbeat.
+  v1::Hello NextHello();
+  // The newest lease of this session answers this heartbeat or a later one. False: not in time, or
+  // the session has ended.
   bool AwaitLease(int64_t heartbeat_seq);
+  // All that was sent so far has been decided upon. False: as above.
+  bool AwaitDecisions();
 
   // Waits for the next command, acked and already applied to the ranks below.
   bool AwaitCommand(v1::Command::KindCase kind, v1::Command* command);
@@ -46,7 +51,8 @@ class FakeWorker {
 
  private:
   void ReadAll();
-  void Beat(std::stop_token stop);
+  int64_t Beat();
+  void KeepBeating(std::stop_token stop);
   void Apply(const v1::Command& command);
   v1::RankRef Ref(const v1::StartRanks& start, int64_t rank) const;
 
@@ -66,6 +72,7 @@ class FakeWorker {
   int64_t leased_ MEGA_GUARDED_BY(mu_) = 0;
   int64_t last_command_ MEGA_GUARDED_BY(mu_) = 0;
   int64_t seen_ MEGA_GUARDED_BY(mu_) = 0;
+  bool has_ended_ MEGA_GUARDED_BY(mu_) = false;
   std::vector<v1::Command> commands_ MEGA_GUARDED_BY(mu_);
   std::vector<v1::RankRef> running_ MEGA_GUARDED_BY(mu_);
   std::vector<v1::RankExited> exited_ MEGA_GUARDED_BY(mu_);

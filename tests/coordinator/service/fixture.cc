@@ -152,5 +152,8 @@ google::rpc::ErrorInfo ErrorInfoOf(const grpc::Status& status) {
 google::rpc::BadRequest BadRequestOf(const grpc::Status& status) {
   return OnlyDetail<google::rpc::BadRequest>(status);
 }
+google::rpc::RetryInfo RetryInfoOf(const grpc::Status& status) {
+  return OnlyDetail<google::rpc::RetryInfo>(status);
+}
 
 }  // namespace mega::service

@@ -60,5 +60,6 @@ class ServiceTest : public testing::Test {
 // The details of an error; the message of that type must be there exactly once.
 google::rpc::ErrorInfo ErrorInfoOf(const grpc::Status& status);
 google::rpc::BadRequest BadRequestOf(const grpc::Status& status);
+google::rpc::RetryInfo RetryInfoOf(const grpc::Status& status);
 
 }  // namespace mega::service

@@ -75,43 +75,6 @@ TEST_F(HostileTest, RandomBytesOnEveryPortDoNoHarm) {
   MustSubmit(Request("unharmed"));
 }
 
-TEST_F(HostileTest, RandomMessagesOnASessionDoNoHarm) {
-  StartCoordinator();
-  std::mt19937_64 random(11);
-  FakeWorker worker("w0", 1);
-  worker.Connect(address());
-  ASSERT_TRUE(worker.AwaitLease(1));
-  for (int round = 0; round < 200; ++round) {
-    v1::WorkerMessage message;
-    v1::RankRef ref;
-    ref.set_job_uid(round % 3 == 0 ? "" : std::string(random() % 50, 'j'));
-    ref.set_attempt(static_cast<int64_t>(random()));
-    ref.set_epoch(static_cast<int64_t>(random()));
-    ref.set_rank(static_cast<int64_t>(random()));
-    switch (round % 5) {
-      case 0:
-        *message.mutable_rank_ready()->mutable_rank() = ref;
-        break;
-      case 1:
-        *message.mutable_rank_exited()->mutable_rank() = ref;
-        break;
-      case 2:
-        message.mutable_command_ack()->set_seq(static_cast<int64_t>(random()));
-        break;
-      case 3:
-        message.mutable_checkpoint_part()->set_job_uid(ref.job_uid());
-        message.mutable_checkpoint_part()->set_step(static_cast<int64_t>(random()));
-        break;
-      default:
-        break;  // no kind at all
-    }
-    worker.Send(message);
-  }
-  MustSubmit(Request("unharmed"));
-  v1::Command start;
-  EXPECT_TRUE(worker.AwaitCommand(v1::Command::kStartRanks, &start));
-}
-
 TEST_F(HostileTest, SessionMustBeginWithAHello) {
   StartCoordinator();
   const auto stub = v1::WorkerService::NewStub(
@@ -124,6 +87,84 @@ TEST_F(HostileTest, SessionMustBeginWithAHello) {
   v1::CoordinatorMessage answer;
   EXPECT_FALSE(stream->Read(&answer));
   EXPECT_EQ(ErrorInfoOf(stream->Finish()).reason(), "HELLO_EXPECTED");
+}
+
+// Case: sessions that said nothing stayed for ever, each with its memory.
+TEST_F(HostileTest, ASessionWithoutAHelloIsEnded) {
+  options_.hello_deadline = absl::Seconds(1);
+  StartCoordinator();
+  FakeWorker worker("w0", 1);
+  worker.Connect(address());
+  const auto stub = v1::WorkerService::NewStub(
+      grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
+  const auto context = Context();
+  const auto silent = stub->Session(context.get());
+  v1::CoordinatorMessage answer;
+  EXPECT_FALSE(silent->Read(&answer));
+  const grpc::Status status = silent->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(ErrorInfoOf(status).reason(), "HELLO_EXPECTED");
+  EXPECT_THAT(status.error_message(), HasSubstr("within 1s"));
+  EXPECT_TRUE(worker.AwaitDecisions()) << "it has said hello";
+}
+
+// Gives the message, and what lies in it, fields of a later release, or of nobody.
+void AddUnknownFields(google::protobuf::Message& message, size_t bytes) {
+  message.GetReflection()->MutableUnknownFields(&message)->AddLengthDelimited(
+      1000, std::string(bytes, 'x'));
+}
+
+// Case: they were kept for ever with the node, the job or the namespace, 60 MiB at a time.
+TEST_F(HostileTest, WhatThisReleaseDoesNotKnowOfIsNotKept) {
+  constexpr size_t kBytes = 200'000;
+  StartCoordinator();
+  const auto stub = v1::WorkerService::NewStub(
+      grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
+  const auto context = Context();
+  const auto session = stub->Session(context.get());
+  v1::WorkerMessage message;
+  message.mutable_hello()->mutable_node()->set_name("w0");
+  AddUnknownFields(*message.mutable_hello()->mutable_node()->add_devices(), kBytes);
+  session->Write(message);
+  v1::CoordinatorMessage answer;
+  ASSERT_TRUE(session->Read(&answer));
+  ASSERT_TRUE(answer.has_lease()) << answer.ShortDebugString();
+  v1::GetNodeRequest get;
+  get.set_name("w0");
+  v1::Node node;
+  ASSERT_TRUE(cluster_->GetNode(Context().get(), get, &node).ok());
+  EXPECT_LT(node.ByteSizeLong(), 1000u);
+
+  v1::UpdateNamespaceRequest update;
+  update.mutable_namespace_()->set_name("team");
+  AddUnknownFields(*update.mutable_namespace_(), kBytes);
+  v1::Namespace limits;
+  ASSERT_TRUE(cluster_->UpdateNamespace(Context().get(), update, &limits).ok());
+  EXPECT_LT(limits.ByteSizeLong(), 1000u);
+
+  v1::SubmitJobRequest submit = Request("job");
+  AddUnknownFields(*submit.mutable_metadata(), kBytes);
+  AddUnknownFields(*submit.mutable_spec()->mutable_data(), kBytes);
+  submit.mutable_metadata()->set_owner(std::string(kBytes, 'o'));  // ours to say
+  EXPECT_LT(MustSubmit(submit).ByteSizeLong(), 20'000u);
+  EXPECT_EQ(MustSubmit(submit).uid(), GetJob("job").uid()) << "again";
+  context->TryCancel();
+  session->Finish();
+}
+
+TEST_F(HostileTest, AStepReportThatIsTooLargeIsRefused) {
+  StartCoordinator();
+  const auto stub = v1::WorkerService::NewStub(
+      grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
+  const auto context = Context();
+  v1::PushStepsResponse response;
+  const auto writer = stub->PushSteps(context.get(), &response);
+  v1::StepReport report;
+  report.set_job_uid(std::string(5000, 'u'));
+  writer->Write(report);
+  const grpc::Status status = writer->Finish();
+  EXPECT_EQ(ErrorInfoOf(status).reason(), "REPORT_TOO_LARGE");
+  EXPECT_THAT(status.error_message(), HasSubstr("may have 4096"));
 }
 
 TEST_F(HostileTest, NodeNamesAreChecked) {

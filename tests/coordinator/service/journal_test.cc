@@ -124,6 +124,40 @@ TEST_F(JournalTest, ALargeStateIsWrittenOnceInAsManyBytesOfInputs) {
   EXPECT_EQ(Replay(folder(), 0, out)->differences, 0) << out.str();
 }
 
+// Case: a snapshot above 1 GiB was written, and read back as a torn end, with all that followed it.
+TEST_F(JournalTest, AStateTooLargeForASnapshotStopsTheJournalUntilItIsSmaller) {
+  core::State small;
+  core::State large;
+  large.durable.jobs["large"].set_uid("large");
+  large.durable.jobs["large"].set_reason(std::string(100 << 10, 'x'));
+  v1::CoreEvent event;
+  event.mutable_cancel()->set_uid(std::string(1000, 'x'));
+  constexpr int kInputs = 300;
+  int snapshots = 0;
+  {
+    Journal journal(folder(), 16 << 20, /*most_waiting_bytes=*/64 << 20,
+                    /*most_snapshot_bytes=*/50 << 10);
+    for (int i = 0; i < kInputs; ++i) {
+      if (journal.WantsSnapshot()) {
+        ++snapshots;
+        journal.StartSegment(core::ToSnapshot(large));
+      }
+      journal.Append(event, 0);
+    }
+    EXPECT_EQ(JournalSegments(folder())->size(), 0u);
+    EXPECT_EQ(snapshots, 1) << "each costs a copy of the state";
+    while (!journal.WantsSnapshot()) journal.Append(event, 0);  // as much as a segment takes
+    journal.StartSegment(core::ToSnapshot(small));
+    journal.Append(event, DecisionHash(core::Step(small, event)));
+  }
+  ASSERT_EQ(JournalSegments(folder())->size(), 1u);
+  std::ostringstream out;
+  const auto result = Replay(folder(), 0, out);
+  ASSERT_TRUE(result.ok()) << result.status().ToString();
+  EXPECT_EQ(result->inputs, 1);
+  EXPECT_EQ(result->differences, 0) << out.str();
+}
+
 TEST_F(JournalTest, ADiskThatIsBehindIsGivenNoSnapshots) {
   core::State state;
   v1::CoreEvent event;

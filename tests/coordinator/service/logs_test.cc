@@ -1,4 +1,5 @@
 #include <future>
+#include <limits>
 #include <thread>
 
 #include "gmock/gmock.h"
@@ -133,19 +134,23 @@ TEST_F(LogsTest, ResumesFromTheClientsOffset) {
   EXPECT_EQ(reader.get().text, Text(700, 300));
 }
 
-TEST_F(LogsTest, SlowReaderHoldsTheWorkerBackAndLosesNothing) {
+TEST_F(LogsTest, AReaderThatComesLateHoldsTheWorkerBackAndLosesNothing) {
   constexpr int64_t kChunk = 256 << 10;
-  constexpr int kChunks = 40;
+  constexpr int kChunks = 256;  // 64 MiB: far more than all buffers on the way hold
   v1::StreamLogsRequest request;
-  auto reader = std::async(std::launch::async, [&] {
-    return ReadLogs(request, [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
-  });
+  std::promise<void> gate;
+  std::shared_future<void> opened = gate.get_future().share();
+  auto reader =
+      std::async(std::launch::async, [&] { return ReadLogs(request, [&] { opened.wait(); }); });
   const v1::StreamLog ask = Asked();
   std::vector<v1::LogChunk> chunks;
   for (int i = 0; i < kChunks; ++i) {
     chunks.push_back(Chunk(ask, i * kChunk, kChunk, i == kChunks - 1));
   }
-  ASSERT_TRUE(worker_.PushLogs(chunks).ok());
+  auto pushed = std::async(std::launch::async, [&] { return worker_.PushLogs(chunks); });
+  EXPECT_EQ(pushed.wait_for(std::chrono::milliseconds(500)), std::future_status::timeout);
+  gate.set_value();
+  EXPECT_TRUE(pushed.get().ok());
   const Read read = reader.get();
   EXPECT_TRUE(read.status.ok()) << read.status.error_message();
   EXPECT_TRUE(read.contiguous);
@@ -188,6 +193,47 @@ TEST_F(LogsTest, TheReaderIsToldWhyALogCannotBeRead) {
             "the log of rank 0 cannot be read on node 'w0': cannot read rank-0.log: Input/output "
             "error");
   EXPECT_EQ(ErrorInfoOf(read.status).reason(), "LOG_UNREADABLE");
+}
+
+// Case: an offset near the ends of its type ran over, and the reader was sent from a wrong place.
+TEST_F(LogsTest, AnOffsetThatNoLogHasIsTheWorkersFault) {
+  for (const int64_t offset : {std::numeric_limits<int64_t>::max() - 5, int64_t{-1},
+                               std::numeric_limits<int64_t>::min()}) {
+    v1::StreamLogsRequest request;
+    (*request.mutable_offsets())[0] = 7;
+    auto reader = std::async(std::launch::async, [&] { return ReadLogs(request); });
+    const v1::StreamLog ask = Asked();
+    v1::LogChunk chunk = Chunk(ask, 0, 10, false);
+    chunk.set_offset(offset);
+    ASSERT_TRUE(worker_.PushLogs({chunk}).ok());
+    const Read read = reader.get();
+    EXPECT_EQ(read.text, "") << offset;
+    EXPECT_EQ(read.status.error_code(), grpc::StatusCode::INTERNAL) << offset;
+    EXPECT_THAT(read.status.error_message(), HasSubstr("no log has such a one"));
+    EXPECT_EQ(Asked().stream_id(), ask.stream_id());  // its cancellation
+  }
+}
+
+// Case: each of a job's ranks was looked for among as many as the client liked, under the lock that
+// all streams wait for.
+TEST_F(LogsTest, MoreRanksThanThereAreAreRefused) {
+  v1::StreamLogsRequest request;
+  request.add_ranks(0);
+  request.add_ranks(0);
+  const grpc::Status status = ReadLogs(request).status;
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ErrorInfoOf(status).reason(), "RANKS_INVALID");
+  EXPECT_THAT(status.error_message(), HasSubstr("2 ranks are named, and attempt 1"));
+  EXPECT_THAT(status.error_message(), HasSubstr("none for all"));
+}
+
+TEST_F(LogsTest, APieceThatIsTooLargeIsRefused) {
+  v1::LogChunk chunk;
+  chunk.set_stream_id("any");
+  chunk.set_data(std::string(2 << 20, 'x'));
+  const grpc::Status status = worker_.PushLogs({chunk});
+  EXPECT_EQ(ErrorInfoOf(status).reason(), "LOG_CHUNK_TOO_LARGE");
+  EXPECT_THAT(status.error_message(), HasSubstr("may have 1048576"));
 }
 
 TEST_F(LogsTest, UnknownRankAndAttemptAreRefused) {

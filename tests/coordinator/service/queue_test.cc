@@ -132,6 +132,41 @@ TEST_F(QueueTest, NamespacesAreSetListedAndDeleted) {
   EXPECT_TRUE(cluster_->DeleteNamespace(Context().get(), remove, &removed).ok());
 }
 
+// Case: the whole queue was forecast for each page, on a thread that carries messages.
+TEST(FullCoordinator, RefusesWhatItWouldHaveToThinkAboutAndSaysWhenToTryAgain) {
+  TempDir dir;
+  CoordinatorOptions options;
+  options.state_dir = dir.path();
+  options.most_checks_waiting = 0;  // the queue of such calls is full
+  const auto coordinator = Coordinator::Start(options);
+  ASSERT_TRUE(coordinator.ok()) << coordinator.status().ToString();
+  const auto jobs = v1::JobService::NewStub(
+      grpc::CreateChannel((*coordinator)->address(), grpc::InsecureChannelCredentials()));
+  const auto expect_refusal = [](const grpc::Status& status) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(ErrorInfoOf(status).reason(), "OVERLOADED");
+    EXPECT_EQ(RetryInfoOf(status).retry_delay().seconds(), 1);
+    EXPECT_THAT(status.error_message(), HasSubstr("try again in a second"));
+  };
+  const v1::SubmitJobRequest submit = ServiceTest::Request("job");
+  v1::Job job;
+  grpc::ClientContext submit_context;
+  expect_refusal(jobs->SubmitJob(&submit_context, submit, &job));
+  v1::PlanJobRequest plan;
+  *plan.mutable_metadata() = submit.metadata();
+  *plan.mutable_spec() = submit.spec();
+  v1::PlanJobResponse planned;
+  grpc::ClientContext plan_context;
+  expect_refusal(jobs->PlanJob(&plan_context, plan, &planned));
+  v1::ListQueueResponse queue;
+  grpc::ClientContext queue_context;
+  expect_refusal(jobs->ListQueue(&queue_context, v1::ListQueueRequest(), &queue));
+  // What needs no thought is answered.
+  v1::ListJobsResponse all;
+  grpc::ClientContext list_context;
+  EXPECT_TRUE(jobs->ListJobs(&list_context, v1::ListJobsRequest(), &all).ok());
+}
+
 // Estimates.
 
 ReadModel::Unfinished Running(const std::string& name, int64_t devices, absl::Time since,
@@ -170,7 +205,12 @@ Present OneNode(int64_t devices, absl::Time now) {
 }
 
 std::optional<absl::Duration> StartOf(const Present& present, size_t index) {
-  const v1::QueueEntry entry = QueueView(present).at(index);
+  v1::QueueEntry entry;
+  size_t left = index;
+  VisitQueue(present, [&](v1::QueueEntry next) {
+    entry = std::move(next);
+    return left-- > 0;
+  });
   if (!entry.has_estimated_start_time()) return std::nullopt;
   return FromProto(entry.estimated_start_time()) - present.now;
 }
@@ -199,6 +239,44 @@ TEST(StartEstimates, FollowFromPaceRuntimeAndLimit) {
   }));
   limited.jobs.push_back(Waiting("next", 1, 1));
   EXPECT_EQ(StartOf(limited, 0), absl::Minutes(7));
+}
+
+TEST(StartEstimates, TakeTheNodesWithMostFreeAndAtMostAsManyAsAsked) {
+  const absl::Time now = absl::FromUnixSeconds(1'700'000'000);
+  Present present = OneNode(4, now);
+  for (const char* name : {"b", "c"}) {
+    v1::Node node = *present.nodes[0];
+    node.set_name(name);
+    node.mutable_devices()->DeleteSubrange(2, 2);
+    present.nodes.push_back(std::make_shared<v1::Node>(node));
+  }
+  const auto on_nodes = [](ReadModel::Unfinished waiting, int64_t nodes, int64_t per_node) {
+    v1::Job job = *waiting.job;
+    v1::Resources& resources = *job.mutable_resolved_spec()->mutable_resources();
+    resources.mutable_nodes()->set_desired(nodes);
+    resources.set_devices_per_node(per_node);
+    return ReadModel::Unfinished{.job = std::make_shared<v1::Job>(job)};
+  };
+  present.jobs.push_back(on_nodes(Waiting("first", 5, 1, absl::Minutes(3)), 2, 3));   // a: 3, b: 2
+  present.jobs.push_back(on_nodes(Waiting("second", 3, 2, absl::Minutes(1)), 2, 2));  // c: 2, a: 1
+  present.jobs.push_back(on_nodes(Waiting("third", 4, 3), 1, 4));                     // all of a
+  present.jobs.push_back(on_nodes(Waiting("never", 9, 4), 3, 4));
+  EXPECT_EQ(StartOf(present, 0), absl::ZeroDuration());
+  EXPECT_EQ(StartOf(present, 1), absl::ZeroDuration());
+  EXPECT_EQ(StartOf(present, 2), absl::Minutes(3));
+  EXPECT_EQ(StartOf(present, 3), std::nullopt);
+}
+
+TEST(StartEstimates, AreMadeForThoseThatAreAskedForAlone) {
+  const absl::Time now = absl::FromUnixSeconds(1'700'000'000);
+  Present present = OneNode(2, now);
+  for (int i = 0; i < 10; ++i) present.jobs.push_back(Waiting("job" + std::to_string(i), 1, i));
+  int64_t visited = 0;
+  VisitQueue(present, [&](const v1::QueueEntry& entry) {
+    EXPECT_EQ(entry.position(), ++visited);
+    return visited < 3;
+  });
+  EXPECT_EQ(visited, 3);
 }
 
 TEST(StartEstimates, AreBlankWhereNobodyCanSay) {

@@ -1,4 +1,7 @@
 // Parts that need no server.
+#include <future>
+#include <set>
+
 #include "coordinator/service/log_router.h"
 #include "coordinator/service/page_token.h"
 #include "coordinator/service/rpc_status.h"
@@ -82,6 +85,74 @@ class StepClock : public Clock {
   absl::Duration BootNow() const override { return now; }
   absl::Duration now = absl::Hours(1);
 };
+
+// Delivers until the buffer takes no more.
+int Overfill(LogRouter& router, const v1::LogChunk& chunk, const std::function<void()>& go_on) {
+  int taken = 0;
+  while (router.Deliver(chunk, go_on) == LogRouter::Delivery::kTaken && taken < 100'000) ++taken;
+  return taken;
+}
+
+// Case: only the bytes of the log counted, so chunks without any came without end.
+TEST(LogRouter, AllThatAChunkHoldsCounts) {
+  StepClock clock;
+  LogRouter router(clock);
+  v1::LogChunk chunk;
+  const auto empty = router.NewBuffer([] {});
+  chunk.set_stream_id(router.Open(empty));
+  EXPECT_LT(Overfill(router, chunk, [] {}), 10'000);
+  const auto words = router.NewBuffer([] {});
+  chunk.set_stream_id(router.Open(words));
+  chunk.set_error(std::string(256 << 10, 'x'));
+  EXPECT_EQ(Overfill(router, chunk, [] {}), 4);
+}
+
+TEST(LogRouter, AWorkerGoesOnWhenHalfTheBufferWasRead) {
+  StepClock clock;
+  LogRouter router(clock);
+  const auto buffer = router.NewBuffer([] {});
+  v1::LogChunk chunk;
+  chunk.set_stream_id(router.Open(buffer));
+  chunk.set_data(std::string(256 << 10, 'x'));
+  std::promise<void> went_on;
+  EXPECT_EQ(Overfill(router, chunk, [&] { went_on.set_value(); }), 4);
+  std::future<void> go_on = went_on.get_future();
+  LogBuffer::Item item;
+  ASSERT_TRUE(buffer->Pop(item));
+  ASSERT_TRUE(buffer->Pop(item));
+  EXPECT_EQ(go_on.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  ASSERT_TRUE(buffer->Pop(item));
+  go_on.wait();
+  EXPECT_EQ(router.Deliver(chunk, [] {}), LogRouter::Delivery::kTaken);
+  for (int left = 0; left < 2; ++left) ASSERT_TRUE(buffer->Pop(item));
+  EXPECT_FALSE(buffer->Pop(item));
+}
+
+TEST(LogRouter, AStreamBreaksOnceHoweverOftenItIsTold) {
+  StepClock clock;
+  LogRouter router(clock);
+  const auto buffer = router.NewBuffer([] {});
+  const std::string id = router.Open(buffer);
+  for (int i = 0; i < 1000; ++i) router.Broken(id);
+  LogBuffer::Item item;
+  EXPECT_TRUE(buffer->Pop(item));
+  EXPECT_TRUE(item.broken);
+  EXPECT_FALSE(buffer->Pop(item));
+}
+
+// Case: they were counted up, so any worker could speak for the one that was asked.
+TEST(LogRouter, StreamsHaveNamesThatNobodyCanGuess) {
+  StepClock clock;
+  LogRouter router(clock);
+  const auto buffer = router.NewBuffer([] {});
+  std::set<std::string> ends;
+  for (int i = 0; i < 100; ++i) {
+    const std::string id = router.Open(buffer);
+    EXPECT_EQ(id.size(), 26u);  // 130 bits
+    ends.insert(id.substr(13));
+  }
+  EXPECT_EQ(ends.size(), 100u);
+}
 
 TEST(LogRouter, CutsAReaderThatTakesNothing) {
   StepClock clock;

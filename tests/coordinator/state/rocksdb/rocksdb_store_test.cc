@@ -14,7 +14,9 @@
 namespace mega::state {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 std::vector<v1::Mutation> PutNode(const std::string& name) {
   std::vector<v1::Mutation> mutations(1);
@@ -76,6 +78,17 @@ TEST(RocksDbStore, ASecondCoordinatorIsToldThatTheFolderIsInUse) {
   StoreFactory stores(StoreKind::kRocksDb);
   auto first = stores.Open();
   EXPECT_THAT(OpenError(stores.folder() + "/db"), HasSubstr("in use by another coordinator"));
+}
+
+// Case: any failure below a folder like /mnt/block was told as another coordinator's lock.
+TEST(RocksDbStore, OnlyALockIsToldAsOne) {
+  StoreFactory stores(StoreKind::kRocksDb);
+  const std::string in_path = stores.folder() + "/block/db";
+  std::filesystem::create_directories(in_path + "/CURRENT");  // cannot be read as a file
+  EXPECT_THAT(OpenError(in_path), AllOf(Not(HasSubstr("in use")), HasSubstr(in_path)));
+  const std::string no_lock = stores.folder() + "/db";
+  std::filesystem::create_directories(no_lock + "/LOCK");
+  EXPECT_THAT(OpenError(no_lock), AllOf(Not(HasSubstr("in use")), HasSubstr(no_lock)));
 }
 
 TEST(RocksDbStore, AnUnknownFormatIsRefused) {
