@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "coordinator/core/jobs/pause.h"
+#include "coordinator/core/jobs/registry.h"
 #include "coordinator/core/jobs/restart.h"
 #include "coordinator/core/nodes/cordon.h"
 #include "coordinator/core/queue/quota.h"
@@ -19,6 +20,12 @@ void OnRequest(Draft& draft, const v1::CoreRequest& request) {
       return RestartJob(draft, request);
     case v1::CoreRequest::kScaleJob:
       return ScaleJob(draft, request);
+    case v1::CoreRequest::kSaveCheckpoint:
+      return SaveCheckpoint(draft, request);
+    case v1::CoreRequest::kPinCheckpoint:
+      return PinCheckpoint(draft, request);
+    case v1::CoreRequest::kDeleteCheckpoint:
+      return DeleteCheckpoint(draft, request);
     case v1::CoreRequest::kCordonNode:
       return CordonNode(draft, request);
     case v1::CoreRequest::kUncordonNode:

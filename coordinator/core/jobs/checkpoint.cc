@@ -152,12 +152,16 @@ bool IsStepOf(const v1::Attempt& attempt, int64_t step) {
   return IsStep(step) && (attempt.plan().steps() <= 0 || step <= attempt.plan().steps());
 }
 
+// Of those that nobody has pinned the newest stay.
 void DeleteOld(Draft& draft, v1::Job& job) {
   const v1::Checkpoint& rules = job.resolved_spec().checkpoint();
   const int64_t keep = std::max<int64_t>(1, rules.has_keep() ? rules.keep() : 3);
-  while (job.checkpoints_size() > keep) {
-    RemoveCheckpoint(draft, job, job.checkpoints(0));
-    job.mutable_checkpoints()->DeleteSubrange(0, 1);
+  auto& known = *job.mutable_checkpoints();
+  int64_t beyond = std::ranges::count(known, false, &v1::Manifest::pinned) - keep;
+  for (auto it = known.begin(); beyond > 0; --beyond) {
+    it = std::ranges::find(it, known.end(), false, &v1::Manifest::pinned);
+    RemoveCheckpoint(draft, job, *it);
+    it = known.erase(it);
   }
 }
 

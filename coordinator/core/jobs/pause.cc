@@ -7,13 +7,18 @@
 
 namespace mega::core {
 
-const v1::Job* FindUnfinished(Draft& draft, const v1::CoreRequest& request) {
+const v1::Job* FindAsked(Draft& draft, const v1::CoreRequest& request) {
   const v1::Job* found = draft.FindJob(request.uid());
   if (found == nullptr) {
     draft.ReplyError(request.call(), static_cast<int>(absl::StatusCode::kNotFound), "JOB_NOT_FOUND",
                      fmt::format("there is no job '{}'", request.uid()));
-    return nullptr;
   }
+  return found;
+}
+
+const v1::Job* FindUnfinished(Draft& draft, const v1::CoreRequest& request) {
+  const v1::Job* found = FindAsked(draft, request);
+  if (found == nullptr) return nullptr;
   if (IsTerminal(found->phase()) || found->cancel_requested()) {
     draft.ReplyError(
         request.call(), static_cast<int>(absl::StatusCode::kFailedPrecondition), "JOB_FINISHED",

@@ -13,7 +13,9 @@ void ResumeJob(Draft& draft, const v1::CoreRequest& request);
 // The job has no live attempt (any more) and was asked to pause.
 void EnterPause(Draft& draft, v1::Job& job);
 
-// The unfinished job that a request is about. Null: there is none, and the call has its error.
+// The job that a request is about. Null: there is none, and the call has its error.
+const v1::Job* FindAsked(Draft& draft, const v1::CoreRequest& request);
+// The same, if it has not ended and is not cancelled.
 const v1::Job* FindUnfinished(Draft& draft, const v1::CoreRequest& request);
 
 }  // namespace mega::core

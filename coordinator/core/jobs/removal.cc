@@ -54,7 +54,7 @@ std::vector<v1::PendingCommand> RemovalsOf(const State& state, const NodeId& nod
 
 }  // namespace
 
-void RemoveCheckpoint(Draft& draft, const v1::Job& job, const v1::Manifest& manifest) {
+NodeId RemoveCheckpoint(Draft& draft, const v1::Job& job, const v1::Manifest& manifest) {
   v1::Command command;
   command.mutable_delete_checkpoint()->set_job_uid(job.uid());
   command.mutable_delete_checkpoint()->set_step(manifest.step());
@@ -63,6 +63,7 @@ void RemoveCheckpoint(Draft& draft, const v1::Job& job, const v1::Manifest& mani
   // A known node that is away gets it when it is back, or hands it over when it is lost.
   if (draft.FindNode(node) == nullptr) node = ChooseNode(draft, &job);
   if (!node.empty()) draft.AddCommand(node, std::move(command));
+  return node;
 }
 
 void HandOverRemovals(Draft& draft) {

@@ -1,14 +1,16 @@
-// Checkpoints beyond checkpoint.keep: one node removes the folder, and another one when that is
-// lost before it has acked the order. Acked, the order is on the worker's own disk, and is carried
-// out by whatever worker runs there next; one whose machine never returns leaves the folder.
+// Checkpoints beyond checkpoint.keep, or deleted by users: one node removes the folder, and another
+// one when that is lost before it has acked the order. Acked, the order is on the worker's own
+// disk, and is carried out by whatever worker runs there next; one whose machine never returns
+// leaves the folder.
 #pragma once
 
 #include "coordinator/core/draft.h"
 
 namespace mega::core {
 
-// `job` has no more use for the checkpoint.
-void RemoveCheckpoint(Draft& draft, const v1::Job& job, const v1::Manifest& manifest);
+// `job` has no more use for the checkpoint. Returns the node that is told so; empty: none is there,
+// and the folder stays.
+NodeId RemoveCheckpoint(Draft& draft, const v1::Job& job, const v1::Manifest& manifest);
 // What lost nodes were to remove is given to others, if there is one. Now and then.
 void HandOverRemovals(Draft& draft);
 // The job has gone back behind the step, and saves it again in the same folder or may do so.
