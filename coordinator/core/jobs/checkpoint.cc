@@ -12,6 +12,7 @@
 #include "coordinator/core/jobs/removal.h"
 #include "coordinator/core/jobs/yield.h"
 #include "coordinator/core/recovery/resize.h"
+#include "coordinator/core/recovery/roll_back.h"
 #include "fmt/core.h"
 #include "google/protobuf/util/json_util.h"
 
@@ -233,6 +234,9 @@ void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart
   }
   Parts& parts = draft.live().parts;
   if (HasFailed(parts, part.job_uid(), part.step(), part.epoch())) return;
+  if (IsRolledBack(*found, *attempt)) {
+    return Reject(draft, *found, part.step(), "the job goes on from an older checkpoint");
+  }
   if (!MakePlace(draft, *found, part.step())) return;
   v1::CheckpointPart& stored = parts[{part.job_uid(), part.step(), part.rank()}];
   if (stored.epoch() == part.epoch()) return;  // twice

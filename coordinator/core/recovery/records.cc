@@ -24,7 +24,8 @@ bool IsWithin(const v1::Job& job, const v1::RecoveryRecord& record, absl::Time n
 }
 
 bool IsRestart(const v1::RecoveryRecord& record) {
-  return record.rung() != kStop && record.rung() != kGrow && record.rung() != kScale;
+  return record.rung() != kStop && record.rung() != kGrow && record.rung() != kScale &&
+         record.rung() != kRollBack;
 }
 
 template <typename Claim>

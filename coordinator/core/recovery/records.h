@@ -15,9 +15,11 @@ inline constexpr std::string_view kRetry = "retry";    // the same nodes
 inline constexpr std::string_view kSpare = "spare";    // the node to blame is left out
 inline constexpr std::string_view kShrink = "shrink";  // fewer nodes
 inline constexpr std::string_view kStop = "stop";
-// Changes of size that follow no failure.
+// Changes of size, which follow no failure.
 inline constexpr std::string_view kGrow = "grow";
 inline constexpr std::string_view kScale = "scale";
+// Back to an older checkpoint, because a user wants it so.
+inline constexpr std::string_view kRollBack = "roll_back";
 
 // A budget and what is used of it. `limit` < 0: there is none.
 struct Budget {

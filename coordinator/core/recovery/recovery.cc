@@ -12,6 +12,7 @@
 #include "coordinator/core/jobs/yield.h"
 #include "coordinator/core/recovery/ladder.h"
 #include "coordinator/core/recovery/records.h"
+#include "coordinator/core/recovery/roll_back.h"
 #include "coordinator/planner/spec/recovery_rules.h"
 #include "fmt/core.h"
 
@@ -99,12 +100,15 @@ void AfterAttempt(Draft& draft, v1::Job& job) {
   const v1::Attempt& attempt = NewestAttempt(job);
   CountProgress(job, attempt);
   DropDamaged(draft, job);
+  // Where it ended is not where the job goes on, nor the end of the job.
+  const bool is_rolled_back = IsRolledBack(job, attempt);
+  if (is_rolled_back) job.set_progress_step(NewestCheckpoint(job));
 
   if (job.cancel_requested()) {
     return EndJob(draft, job, v1::JOB_PHASE_CANCELLED, "cancelled by a user");
   }
   // Only what every rank said itself counts: a rank that was lost has not succeeded.
-  if (std::ranges::all_of(attempt.ranks(), EndedWell)) {
+  if (!is_rolled_back && std::ranges::all_of(attempt.ranks(), EndedWell)) {
     return EndJob(draft, job, v1::JOB_PHASE_SUCCEEDED,
                   fmt::format("all {} ranks of attempt {} ended well", attempt.ranks_size(),
                               attempt.number()));

@@ -222,7 +222,7 @@ TEST(Restart, EndsTheAttemptAndIsNoFailure) {
   EXPECT_EQ(elastic.job().restarts(), 0);
   EXPECT_EQ(elastic.job().cycles_without_progress(), 0);
   EXPECT_THAT(elastic.cluster.events("job"), Contains("RESTART_REQUESTED"));
-  EXPECT_THAT(elastic.Restart(3).message(), HasSubstr("newest checkpoint, which is of step 10"));
+  EXPECT_THAT(elastic.Restart(3).message(), HasSubstr("it has that of step 10"));
 }
 
 TEST(Restart, EndsABackOff) {
