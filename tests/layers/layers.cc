@@ -34,7 +34,7 @@ const std::vector<Allowed>& Table() {
        {"worker/engine", "kernels", "base/command_line", "coordinator/planner/spec",
         "coordinator/planner/model", "coordinator/planner/layout", "coordinator/planner/schedule",
         "manifest"}},
-      {"cli", {"cli", "coordinator/planner", "base/command_line"}}};
+      {"cli", {"cli", "coordinator/planner", "manifest", "base/command_line"}}};
   return *table;
 }
 

@@ -1,23 +1,20 @@
-// manifest.json: what a complete checkpoint consists of. Comes from outside as any file does:
-// parsing bounds its memory, and what it answers has passed manifest::Validate.
+// manifest.json as an engine has to do with it: written when the coordinator has committed, and
+// found again.
 #pragma once
 
 #include <string>
 
 #include "base/status.h"
+#include "manifest/manifest_file.h"
 #include "mega/v1/checkpoint.pb.h"
 
 namespace mega::checkpoint {
 
-inline constexpr char kManifestName[] = "manifest.json";
-inline constexpr int64_t kMaxManifestBytes = 256ll << 20;
+using manifest::kManifestName;
+using manifest::ParseManifest;
+using manifest::PrintManifest;
+using manifest::ReadManifest;
 
-// proto3 JSON ⇄ Manifest; Parse validates.
-absl::StatusOr<v1::Manifest> ParseManifest(std::string_view json);
-std::string PrintManifest(const v1::Manifest& manifest);
-
-// Reads FOLDER/manifest.json; sets `directory` to the folder. NOT_FOUND when there is none.
-absl::StatusOr<v1::Manifest> ReadManifest(const std::string& folder);
 // Written beside the data: temporary name, sync, rename, sync of the folder.
 absl::Status WriteManifest(const v1::Manifest& manifest, const std::string& folder);
 

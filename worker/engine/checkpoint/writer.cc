@@ -7,6 +7,7 @@
 
 #include "kernels/elementwise.h"
 #include "worker/engine/checkpoint/durable_file.h"
+#include "worker/engine/checkpoint/hash.h"
 #include "worker/engine/checkpoint/safetensors.h"
 
 namespace mega::checkpoint {
@@ -28,19 +29,6 @@ std::string NameInFile(const NamedSlice& slice) {
   }
   return name;
 }
-
-class Hash {
- public:
-  Hash() : state_(XXH64_createState()) { XXH64_reset(state_, 0); }
-  ~Hash() { XXH64_freeState(state_); }
-  Hash(const Hash&) = delete;
-  Hash& operator=(const Hash&) = delete;
-  void Add(const void* data, size_t bytes) { XXH64_update(state_, data, bytes); }
-  uint64_t value() const { return XXH64_digest(state_); }
-
- private:
-  XXH64_state_t* state_;
-};
 
 }  // namespace
 

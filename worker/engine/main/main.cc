@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "kernels/device/device.h"
+#include "worker/engine/main/checkpoint_task.h"
 #include "worker/engine/main/data_task.h"
 #include "worker/engine/main/generate_task.h"
 #include "worker/engine/main/train.h"
@@ -73,6 +74,16 @@ int Main(int argc, char** argv) {
                               "megactl data build --out corpus book.txt more.jsonl");
   AddDataBuildOptions(build_command, data);
 
+  VerifyOptions verify;
+  Command checkpoint_command = program.AddCommand("checkpoint", "Checkpoints on a disk",
+                                                  "megactl checkpoints verify shakespeare 200");
+  checkpoint_command.RequireCommand();
+  Command verify_command = checkpoint_command.AddCommand(
+      "verify", "Read all of a checkpoint and compare it with its manifest",
+      "megactl checkpoints verify shakespeare 200");
+  verify_command.AddOption("folder", verify.folder, "Of the checkpoint").Required();
+  verify_command.AddOption("-o,--output", verify.output).OneOf({"text", "json"});
+
   std::string output = "text";
   Command version_command =
       program.AddCommand("version", "Version and numeric libraries", "mega-engine version -o json");
@@ -91,6 +102,7 @@ int Main(int argc, char** argv) {
   log::Init("engine", log_level);
   if (generate_command.WasChosen()) return Generate(generate);
   if (build_command.WasChosen()) return BuildData(data);
+  if (verify_command.WasChosen()) return VerifyCheckpoint(verify);
   if (output == "json") {
     const nlohmann::json version = {{"version", kVersion},
                                     {"numeric_libraries", {kernels::NumericLibraries()}}};
