@@ -18,10 +18,12 @@ constexpr std::chrono::seconds kDeadline{10};
 // UNAVAILABLE is retried (AIP-194): a coordinator started by the line before, or still loading its
 // state, is waited for; a refused connection costs the user half a second, at most 1.2.
 // A restart may have been carried out though its answer was lost, and a second one would end the
-// attempt that it made: it is sent once, after a wait for the connection.
+// attempt that it made; a deletion's second answer would be that there is no such checkpoint. These
+// are sent once, after a wait for the connection.
 constexpr char kServiceConfig[] = R"({
   "methodConfig": [{
-    "name": [{"service": "mega.v1.JobService", "method": "RestartJob"}],
+    "name": [{"service": "mega.v1.JobService", "method": "RestartJob"},
+             {"service": "mega.v1.JobService", "method": "DeleteCheckpoint"}],
     "waitForReady": true, "timeout": "2s"
   }, {
     "name": [{}],
@@ -155,9 +157,12 @@ absl::StatusOr<v1::Job> Client::ResumeJob(const std::string& handle) {
   return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::ResumeJob, request);
 }
 
-absl::StatusOr<v1::Job> Client::RestartJob(const std::string& handle) {
+absl::StatusOr<v1::Job> Client::RestartJob(const std::string& handle, int64_t from_step,
+                                           bool from_beginning) {
   v1::RestartJobRequest request;
   request.set_name(FullHandle(handle));
+  request.set_from_step(from_step);
+  request.set_from_beginning(from_beginning);
   return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::RestartJob, request);
 }
 
@@ -167,6 +172,30 @@ absl::StatusOr<v1::Job> Client::ScaleJob(const std::string& handle, int64_t node
   request.set_nodes(nodes);
   request.set_now(now);
   return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::ScaleJob, request);
+}
+
+absl::StatusOr<v1::Job> Client::SaveCheckpoint(const std::string& handle) {
+  v1::SaveCheckpointRequest request;
+  request.set_name(FullHandle(handle));
+  return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::SaveCheckpoint, request);
+}
+
+absl::StatusOr<v1::Manifest> Client::PinCheckpoint(const std::string& handle, int64_t step,
+                                                   bool pinned) {
+  v1::PinCheckpointRequest request;
+  request.set_name(FullHandle(handle));
+  request.set_step(step);
+  request.set_pinned(pinned);
+  return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::PinCheckpoint, request);
+}
+
+absl::StatusOr<v1::Job> Client::DeleteCheckpoint(const std::string& handle, int64_t step,
+                                                 bool force) {
+  v1::DeleteCheckpointRequest request;
+  request.set_name(FullHandle(handle));
+  request.set_step(step);
+  request.set_force(force);
+  return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::DeleteCheckpoint, request);
 }
 
 absl::StatusOr<v1::PlanJobResponse> Client::PlanJob(const v1::PlanJobRequest& request) {

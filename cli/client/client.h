@@ -1,6 +1,6 @@
 // Calls to a coordinator. Every unary call has a deadline of 10 s and is retried for about a second
-// while the coordinator cannot be reached, but for RestartJob: it alone is not idempotent. Streams
-// live until their end or Cancel; keepalive finds a dead peer.
+// while the coordinator cannot be reached, but for RestartJob and DeleteCheckpoint: these alone are
+// not idempotent. Streams live until their end or Cancel; keepalive finds a dead peer.
 #pragma once
 
 #include <memory>
@@ -54,9 +54,15 @@ class Client {
   absl::StatusOr<v1::Job> CancelJob(const std::string& handle);
   absl::StatusOr<v1::Job> PauseJob(const std::string& handle);
   absl::StatusOr<v1::Job> ResumeJob(const std::string& handle);
-  absl::StatusOr<v1::Job> RestartJob(const std::string& handle);
+  // from_step: 0 is the newest checkpoint.
+  absl::StatusOr<v1::Job> RestartJob(const std::string& handle, int64_t from_step,
+                                     bool from_beginning);
   // now: does not wait for the next checkpoint.
   absl::StatusOr<v1::Job> ScaleJob(const std::string& handle, int64_t nodes, bool now);
+  absl::StatusOr<v1::Job> SaveCheckpoint(const std::string& handle);
+  absl::StatusOr<v1::Manifest> PinCheckpoint(const std::string& handle, int64_t step, bool pinned);
+  // force: the newest or a pinned one too.
+  absl::StatusOr<v1::Job> DeleteCheckpoint(const std::string& handle, int64_t step, bool force);
   absl::StatusOr<v1::PlanJobResponse> PlanJob(const v1::PlanJobRequest& request);
   absl::StatusOr<v1::ListNodesResponse> ListNodes();
   absl::StatusOr<v1::ListQueueResponse> ListQueue(const std::string& parent);  // all pages

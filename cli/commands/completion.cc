@@ -29,7 +29,7 @@ _megactl() {
     get|describe|logs|events|steps|cancel|pause|resume|restart|scale|wait|list)
       COMPREPLY=($(compgen -W "$(megactl get -o name 2>/dev/null)" -- "$word")) ;;
     checkpoints)
-      if [[ $previous == checkpoints ]]; then COMPREPLY=($(compgen -W 'list' -- "$word"))
+      if [[ $previous == checkpoints ]]; then COMPREPLY=($(compgen -W 'list describe verify save pin unpin delete' -- "$word"))
       else COMPREPLY=($(compgen -W "$(megactl get -o name 2>/dev/null)" -- "$word")); fi ;;
     cordon|uncordon|drain)
       COMPREPLY=($(compgen -W "$(megactl nodes -o name 2>/dev/null)" -- "$word")) ;;
@@ -56,7 +56,7 @@ _megactl() {
   esac
   case ${words[2]} in
     get|describe|logs|events|steps|cancel|pause|resume|restart|scale|wait|checkpoints)
-      [[ ${words[2]} == checkpoints && $CURRENT -eq 3 ]] && { compadd list; return }
+      [[ ${words[2]} == checkpoints && $CURRENT -eq 3 ]] && { compadd list describe verify save pin unpin delete; return }
       jobs=(${(f)"$(megactl get -o name 2>/dev/null)"})
       compadd -a jobs ;;
     cordon|uncordon|drain)
@@ -75,7 +75,8 @@ constexpr char kFish[] =
     R"script(# megactl completion fish > ~/.config/fish/completions/megactl.fish
 complete -c megactl -f -n '__fish_use_subcommand' -a '@COMMANDS@'
 complete -c megactl -f -n '__fish_seen_subcommand_from get describe logs events steps cancel pause resume restart scale wait list' -a '(megactl get -o name 2>/dev/null)'
-complete -c megactl -f -n '__fish_seen_subcommand_from checkpoints' -a list
+complete -c megactl -f -n '__fish_seen_subcommand_from checkpoints' -a 'list describe verify save pin unpin delete'
+complete -c megactl -f -n '__fish_seen_subcommand_from verify save pin unpin' -a '(megactl get -o name 2>/dev/null)'
 complete -c megactl -f -n '__fish_seen_subcommand_from cordon uncordon drain' -a '(megactl nodes -o name 2>/dev/null)'
 complete -c megactl -f -n '__fish_seen_subcommand_from namespaces' -a 'list set delete'
 complete -c megactl -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'

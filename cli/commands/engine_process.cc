@@ -7,20 +7,6 @@
 #include "cli/commands/command.h"
 
 namespace mega::cli {
-namespace {
-
-// Returns only an exit code of failure.
-int ExecEngine(const std::vector<std::string>& arguments) {
-  const absl::StatusOr<std::string> program = ProgramBeside("mega-engine");
-  if (!program.ok()) return Fail(program.status());
-  std::vector<char*> argv = {const_cast<char*>(program->c_str())};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  execv(program->c_str(), argv.data());
-  return Fail(ErrnoStatus(errno, *program));
-}
-
-}  // namespace
 
 absl::StatusOr<std::string> ProgramBeside(const std::string& name) {
   std::error_code error;
@@ -34,11 +20,21 @@ absl::StatusOr<std::string> ProgramBeside(const std::string& name) {
   return program.string();
 }
 
+int BecomeEngine(const std::vector<std::string>& words) {
+  const absl::StatusOr<std::string> program = ProgramBeside("mega-engine");
+  if (!program.ok()) return Fail(program.status());
+  std::vector<char*> argv = {const_cast<char*>(program->c_str())};
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  execv(program->c_str(), argv.data());
+  return Fail(ErrnoStatus(errno, *program));
+}
+
 void AddEngineCommand(Command program, const std::string& name, const std::string& help,
                       const std::string& example) {
   program.AddCommand(name, help, example).PassOn([name](std::vector<std::string> words) {
     words.insert(words.begin(), name);
-    return ExecEngine(words);
+    return BecomeEngine(words);
   });
 }
 

@@ -48,6 +48,10 @@ class ScriptedCoordinator : public v1::JobService::Service, public v1::ClusterSe
   std::function<grpc::Status(const v1::GetJobRequest&, v1::Job*)> get;
   std::function<grpc::Status(const v1::ListJobsRequest&, v1::ListJobsResponse*)> list;
   std::function<grpc::Status(const v1::CancelJobRequest&, v1::Job*)> cancel;
+  std::function<grpc::Status(const v1::RestartJobRequest&, v1::Job*)> restart;
+  std::function<grpc::Status(const v1::SaveCheckpointRequest&, v1::Job*)> save;
+  std::function<grpc::Status(const v1::PinCheckpointRequest&, v1::Manifest*)> pin;
+  std::function<grpc::Status(const v1::DeleteCheckpointRequest&, v1::Job*)> delete_checkpoint;
   std::function<grpc::Status(const v1::ListQueueRequest&, v1::ListQueueResponse*)> queue;
   std::function<grpc::Status(const v1::ListNamespacesRequest&, v1::ListNamespacesResponse*)>
       namespaces;
@@ -80,6 +84,22 @@ class ScriptedCoordinator : public v1::JobService::Service, public v1::ClusterSe
   grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
                          v1::Job* job) override {
     return Answer(cancel, *request, job);
+  }
+  grpc::Status RestartJob(grpc::ServerContext*, const v1::RestartJobRequest* request,
+                          v1::Job* job) override {
+    return Answer(restart, *request, job);
+  }
+  grpc::Status SaveCheckpoint(grpc::ServerContext*, const v1::SaveCheckpointRequest* request,
+                              v1::Job* job) override {
+    return Answer(save, *request, job);
+  }
+  grpc::Status PinCheckpoint(grpc::ServerContext*, const v1::PinCheckpointRequest* request,
+                             v1::Manifest* manifest) override {
+    return Answer(pin, *request, manifest);
+  }
+  grpc::Status DeleteCheckpoint(grpc::ServerContext*, const v1::DeleteCheckpointRequest* request,
+                                v1::Job* job) override {
+    return Answer(delete_checkpoint, *request, job);
   }
   grpc::Status ListQueue(grpc::ServerContext*, const v1::ListQueueRequest* request,
                          v1::ListQueueResponse* response) override {
