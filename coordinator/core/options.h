@@ -58,6 +58,9 @@ struct Options {
     bool silence_is_hang = false;  // also while a worker cannot speak
     bool pause_is_hang = false;    // or the core did not listen
     bool blames_another = false;   // the wrong rank is named
+
+    // Of going back to an older checkpoint (recovery/roll_back.h).
+    bool save_after_roll_back = false;  // what is saved meanwhile is a checkpoint all the same
   } mutants;
 };
 

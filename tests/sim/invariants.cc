@@ -5,6 +5,7 @@
 
 #include "coordinator/core/apply.h"
 #include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/recovery/records.h"
 #include "coordinator/core/waiting.h"
 #include "tests/sim/machine.h"
 
@@ -233,6 +234,15 @@ void Invariants::CheckDeadRanks(const v1::Job& job) {
 
 void Invariants::CheckCheckpoints(const v1::Job& job) {
   int64_t& newest = newest_checkpoint_[job.uid()];
+  auto& went_back = went_back_[job.uid()];
+  for (const v1::RecoveryRecord& record : job.recoveries()) {
+    const std::pair<int64_t, int64_t> back = {record.attempt(), record.from_step()};
+    if (record.rung() != core::kRollBack || back.first < went_back.first || back == went_back) {
+      continue;
+    }
+    went_back = back;
+    newest = back.second;
+  }
   if (job.checkpoints().empty()) {
     if (newest != 0) world_.Fail("job {} has lost its checkpoint of step {}", job.uid(), newest);
     return;
@@ -243,6 +253,10 @@ void Invariants::CheckCheckpoints(const v1::Job& job) {
                 last.step());
   }
   if (last.step() == newest) return;
+  if (last.attempt() <= went_back.first) {
+    world_.Fail("job {} went back to step {} behind attempt {}, which then saved step {}",
+                job.uid(), went_back.second, last.attempt(), last.step());
+  }
   newest = last.step();
   const int64_t ranks = last.tensors(0).global_shape(0);
   for (int64_t rank = 0; rank < ranks; ++rank) {

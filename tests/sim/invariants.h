@@ -70,10 +70,11 @@ class Invariants {
   std::map<std::pair<std::string, int64_t>, std::map<int64_t, std::shared_ptr<const Engine>>>
       started_;
   std::set<std::shared_ptr<const Engine>> live_;
-  std::map<int64_t, std::pair<std::string, int64_t>> epochs_;             // → job, attempt
-  std::map<std::string, v1::JobPhase> terminal_;                          // durable
-  std::map<std::string, int64_t> newest_checkpoint_;                      // durable
-  std::map<std::string, std::string> acked_;                              // request → uid
+  std::map<int64_t, std::pair<std::string, int64_t>> epochs_;     // → job, attempt
+  std::map<std::string, v1::JobPhase> terminal_;                  // durable
+  std::map<std::string, int64_t> newest_checkpoint_;              // durable
+  std::map<std::string, std::pair<int64_t, int64_t>> went_back_;  // job → from attempt, to step
+  std::map<std::string, std::string> acked_;                      // request → uid
   std::set<std::tuple<std::string, int64_t, int64_t, int64_t>> written_;  // job, epoch, step, rank
   std::set<std::pair<std::string, int64_t>> begun_, yielded_;             // job, attempt
   std::map<std::string, absl::Duration> unfit_;  // → when the fleet was last too small for it

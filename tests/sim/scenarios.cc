@@ -26,6 +26,7 @@ enum class Fault {
   kRestarted,   // its worker is killed, and another one started at the end
   kDiesSlowly,  // what is killed there stays until the end, doing nothing, and holds its device
   kFailsLate,   // it says that ranks that have ended could not save
+  kGoBack,      // a user takes the job back to the oldest checkpoint that it has; of no node
 };
 using enum Fault;
 
@@ -35,7 +36,17 @@ struct Line {
   std::vector<size_t> nodes;
 };
 
-void Begin(const Line& line, size_t node, Faults& faults, const Faults::Machines& machines) {
+void GoBack(Coordinator& coordinator) {
+  const auto& [uid, job] = *coordinator.stored().durable.jobs.begin();
+  MEGA_CHECK(!job.checkpoints().empty());
+  v1::CoreRequest request;
+  request.set_uid(uid);
+  request.mutable_restart_job()->set_from_step(job.checkpoints(0).step());
+  coordinator.Ask(std::move(request), [](const v1::ReplyCall&) {});
+}
+
+void Begin(const Line& line, size_t node, Coordinator& coordinator, Faults& faults,
+           const Faults::Machines& machines) {
   const absl::Duration span = absl::Seconds(line.to - line.from);
   Machine& machine = *machines[node];
   switch (line.fault) {
@@ -60,6 +71,8 @@ void Begin(const Line& line, size_t node, Faults& faults, const Faults::Machines
       return machine.DieSlowly(span);
     case kFailsLate:
       return machine.SayOldSavesFailed();
+    case kGoBack:
+      return GoBack(coordinator);
   }
 }
 
@@ -77,12 +90,13 @@ Scenario Make(std::string name, const std::vector<Line>& lines, Setting setting 
   double last = 0;
   for (const Line& line : lines) last = std::max(last, line.to);
   script.end = absl::Seconds(last + 20);
-  script.faults = [lines](World& world, Coordinator&, Faults& faults,
+  script.faults = [lines](World& world, Coordinator& coordinator, Faults& faults,
                           const Faults::Machines& machines) {
     for (const Line& line : lines) {
       for (const size_t node : line.nodes) {
-        world.At(absl::Seconds(line.from),
-                 [=, &faults, &machines] { Begin(line, node, faults, machines); });
+        world.At(absl::Seconds(line.from), [=, &coordinator, &faults, &machines] {
+          Begin(line, node, coordinator, faults, machines);
+        });
       }
     }
   };
@@ -174,6 +188,9 @@ std::vector<Scenario> Write() {
       Make("ASaveFailsWhenAPeerIsForgotten",
            {{30, 250, kCut, {3}}, {30, 250, kUnasked, {0, 1, 2}}, {200, 240, kFailsLate, {0}}},
            {.ranks = 4, .node_retention = absl::Seconds(10)}),
+      // What node 0 saves from 30 on is told at 38, when its rank has been ended since 35.
+      Make("AUserGoesBackWhileItSaves", {{30, 38, kMute, {0}}, {35, 35, kGoBack, {0}}},
+           {.ranks = 2}),
       // It is renewed through its witnesses, its rank steps on, and nobody hears of that.
       Make("ANodeCannotSpeak", {{30, 95, kMute, {0}}}),
   };

@@ -234,7 +234,7 @@ void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart
   }
   Parts& parts = draft.live().parts;
   if (HasFailed(parts, part.job_uid(), part.step(), part.epoch())) return;
-  if (IsRolledBack(*found, *attempt)) {
+  if (IsRolledBack(*found, *attempt) && !draft.options().mutants.save_after_roll_back) {
     return Reject(draft, *found, part.step(), "the job goes on from an older checkpoint");
   }
   if (!MakePlace(draft, *found, part.step())) return;
