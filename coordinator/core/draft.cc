@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "coordinator/core/apply.h"
+#include "coordinator/core/jobs/goodput.h"
 
 namespace mega::core {
 namespace {
@@ -217,6 +218,7 @@ void Draft::Flush() {
     } else if (!job.has_queue_time()) {
       *job.mutable_queue_time() = wall();
     }
+    ChargeTime(job, state_.live.last_wall);
     v1::Mutation mutation;
     *mutation.mutable_put_job() = std::move(job);
     Mutate(std::move(mutation));

@@ -1,10 +1,13 @@
 #include "tests/sim/invariants.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
+#include "base/clock.h"
 #include "coordinator/core/apply.h"
 #include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/jobs/goodput.h"
 #include "coordinator/core/recovery/records.h"
 #include "coordinator/core/waiting.h"
 #include "tests/sim/machine.h"
@@ -87,6 +90,7 @@ void Invariants::AfterStep(const core::State& state, const v1::CoreEvent& event,
     CheckDeadRanks(mutation.put_job());
     CheckStart(state, mutation.put_job());
     CheckYield(state, mutation.put_job());
+    CheckGoodput(mutation.put_job());
   }
   CheckDevices(state);
 }
@@ -277,6 +281,26 @@ void Invariants::CheckGang(const v1::Job& job) {
   if (core::IsTerminal(job.phase()) && newest.state() != v1::ATTEMPT_STATE_ENDED) {
     world_.Fail("job {} is {} while its attempt {} has not ended", job.uid(),
                 v1::JobPhase_Name(job.phase()), newest.number());
+  }
+}
+
+// Every second since it was submitted has one cause, whatever the clock on the wall was set to.
+void Invariants::CheckGoodput(const v1::Job& job) {
+  const v1::Goodput& ledger = job.goodput();
+  if (core::IsTerminal(job.phase())) {
+    if (ledger.has_open_time()) world_.Fail("the ledger of ended job {} is open", job.uid());
+    return;
+  }
+  double seconds = 0;
+  for (const v1::GoodputCause& cause : ledger.causes()) seconds += cause.seconds();
+  const double span =
+      absl::ToDoubleSeconds(FromProto(ledger.open_time()) - FromProto(job.create_time()));
+  const v1::Attempt* attempt = core::LiveAttempt(job);
+  const int64_t held = attempt == nullptr ? 0 : attempt->ranks_size();
+  if (std::abs(seconds - span) > 1e-3 || ledger.open_devices() != held ||
+      ledger.open_cause() != core::CauseOfTime(job)) {
+    world_.Fail("the ledger of job {} has {} s of {} s, and {} devices of {} are {}", job.uid(),
+                seconds, span, ledger.open_devices(), held, ledger.open_cause());
   }
 }
 

@@ -62,6 +62,7 @@ class Invariants {
   void CheckGang(const v1::Job& job);
   void CheckStart(const core::State& state, const v1::Job& job);
   void CheckYield(const core::State& state, const v1::Job& job);
+  void CheckGoodput(const v1::Job& job);
   void NoteUnfit(const core::State& state);
   void CheckHang(const core::State& state, const v1::JobEvent& event);
 

@@ -128,6 +128,15 @@ void NoteStep(Draft& draft, const v1::StepReport& report) {
   watch->set_slow_step_seconds(std::max(seconds, watch->slow_step_seconds() * kForgetsEachStep));
 }
 
+absl::Duration StandstillOf(const Draft& draft, const v1::Job& job) {
+  const auto& watches = draft.state().live.watches;
+  const auto watch = watches.find(job.uid());
+  if (watch == watches.end() || watch->second.epoch() != NewestAttempt(job).epoch()) {
+    return absl::ZeroDuration();
+  }
+  return draft.clock() - absl::Nanoseconds(watch->second.moved_ns());
+}
+
 void CheckWatches(Draft& draft) {
   std::vector<JobUid> over;
   for (auto& [uid, watch] : draft.live().watches) {

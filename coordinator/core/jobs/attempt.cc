@@ -9,6 +9,7 @@
 #include "base/message_size.h"
 #include "base/utf8.h"
 #include "coordinator/core/health/watch.h"
+#include "coordinator/core/jobs/goodput.h"
 #include "coordinator/core/jobs/history.h"
 #include "coordinator/core/jobs/phase.h"
 #include "coordinator/core/nodes/liveness.h"
@@ -235,6 +236,9 @@ void SendStopRanks(Draft& draft, const v1::Job& job, absl::Duration grace) {
 void StopAttempt(Draft& draft, v1::Job& job, absl::Duration grace, std::string cause) {
   v1::Attempt& attempt = NewestAttempt(job);
   if (attempt.state() == v1::ATTEMPT_STATE_STOPPING) return;
+  if (!attempt.yields() && !job.cancel_requested()) {
+    ChargeStandstill(job, FromProto(draft.wall()), StandstillOf(draft, job));
+  }
   attempt.set_state(v1::ATTEMPT_STATE_STOPPING);
   attempt.set_cause(std::move(cause));
   if (!attempt.has_stop_time()) *attempt.mutable_stop_time() = draft.wall();
@@ -318,6 +322,7 @@ void OnStepReport(Draft& draft, const v1::StepReport& report) {
   if (is_newest) newest = report;
   // Reports travel on a stream of their own: the last ones may come after the job has ended.
   if (is_newest && IsTerminal(found->phase())) draft.EditJob(found->uid());
+  if (is_newest && EndsRework(*found, report.step())) draft.EditJob(found->uid());
   if (current->state() != v1::ATTEMPT_STATE_STARTING) return;
 
   v1::Job& job = draft.EditJob(found->uid());
