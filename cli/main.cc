@@ -41,6 +41,7 @@ int Main(int argc, char** argv) {
   AddSubmit(program, shell);
   AddGet(program, shell);
   AddDescribe(program, shell);
+  AddGoodput(program, shell);
   AddNodes(program, shell);
   AddLogs(program, shell);
   AddEvents(program, shell);
@@ -58,6 +59,7 @@ int Main(int argc, char** argv) {
   AddGenerate(program);
   AddCheckpoints(program, shell);
   AddData(program);
+  AddDoctor(program, shell);
   AddVersion(program, shell);
   AddCompletion(program);
   AddSchema(program);

@@ -30,6 +30,8 @@ void AddRun(Command program, const Shell& shell);
 void AddSubmit(Command program, const Shell& shell);
 void AddGet(Command program, const Shell& shell);
 void AddDescribe(Command program, const Shell& shell);
+void AddGoodput(Command program, const Shell& shell);
+void AddDoctor(Command program, const Shell& shell);
 void AddNodes(Command program, const Shell& shell);
 void AddLogs(Command program, const Shell& shell);
 void AddEvents(Command program, const Shell& shell);

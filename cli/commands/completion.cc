@@ -26,7 +26,7 @@ _megactl() {
   case $command in
     '') COMPREPLY=($(compgen -W '@COMMANDS@' -- "$word")) ;;
     run|submit|plan) COMPREPLY=($(compgen -f -- "$word")) ;;
-    get|describe|logs|events|steps|cancel|pause|resume|restart|scale|wait|list)
+    get|describe|goodput|logs|events|steps|cancel|pause|resume|restart|scale|wait|list)
       COMPREPLY=($(compgen -W "$(megactl get -o name 2>/dev/null)" -- "$word")) ;;
     checkpoints)
       if [[ $previous == checkpoints ]]; then COMPREPLY=($(compgen -W 'list describe verify save pin unpin delete' -- "$word"))
@@ -34,7 +34,7 @@ _megactl() {
     cordon|uncordon|drain)
       COMPREPLY=($(compgen -W "$(megactl nodes -o name 2>/dev/null)" -- "$word")) ;;
     namespaces) COMPREPLY=($(compgen -W 'list set delete' -- "$word")) ;;
-    queue) ;;
+    queue|doctor) ;;
     completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- "$word")) ;;
     *) COMPREPLY=($(compgen -f -- "$word")) ;;
   esac
@@ -55,7 +55,7 @@ _megactl() {
     --color) compadd auto always never; return ;;
   esac
   case ${words[2]} in
-    get|describe|logs|events|steps|cancel|pause|resume|restart|scale|wait|checkpoints)
+    get|describe|goodput|logs|events|steps|cancel|pause|resume|restart|scale|wait|checkpoints)
       [[ ${words[2]} == checkpoints && $CURRENT -eq 3 ]] && { compadd list describe verify save pin unpin delete; return }
       jobs=(${(f)"$(megactl get -o name 2>/dev/null)"})
       compadd -a jobs ;;
@@ -63,7 +63,7 @@ _megactl() {
       jobs=(${(f)"$(megactl nodes -o name 2>/dev/null)"})
       compadd -a jobs ;;
     namespaces) compadd list set delete ;;
-    queue) ;;
+    queue|doctor) ;;
     completion) compadd bash zsh fish ;;
     *) _files ;;
   esac
@@ -74,7 +74,7 @@ _megactl "$@"
 constexpr char kFish[] =
     R"script(# megactl completion fish > ~/.config/fish/completions/megactl.fish
 complete -c megactl -f -n '__fish_use_subcommand' -a '@COMMANDS@'
-complete -c megactl -f -n '__fish_seen_subcommand_from get describe logs events steps cancel pause resume restart scale wait list' -a '(megactl get -o name 2>/dev/null)'
+complete -c megactl -f -n '__fish_seen_subcommand_from get describe goodput logs events steps cancel pause resume restart scale wait list' -a '(megactl get -o name 2>/dev/null)'
 complete -c megactl -f -n '__fish_seen_subcommand_from checkpoints' -a 'list describe verify save pin unpin delete'
 complete -c megactl -f -n '__fish_seen_subcommand_from verify save pin unpin' -a '(megactl get -o name 2>/dev/null)'
 complete -c megactl -f -n '__fish_seen_subcommand_from cordon uncordon drain' -a '(megactl nodes -o name 2>/dev/null)'

@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "base/clock.h"
 #include "cli/commands/command.h"
+#include "cli/commands/goodput_view.h"
 #include "cli/commands/plan_view.h"
 #include "cli/spec/job_yaml_print.h"
 #include "cli/view/table.h"
@@ -140,6 +141,7 @@ int Describe(const Shell& shell, const Options& options) {
   if (job->last_step() > 0)
     AddLine(out, "Progress",
             fmt::format("step {}, loss {:.4f}", job->last_step(), job->last_loss()));
+  AddLine(out, "Goodput", GoodputLine(*job, absl::Now()));
   AddLine(out, "Restarts", fmt::format("{}", job->restarts()));
   std::string left_out;
   for (const std::string& node : job->excluded_nodes()) left_out += Printable(node) + " ";

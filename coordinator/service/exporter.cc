@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/version.h"
+#include "coordinator/planner/spec/goodput.h"
 
 namespace mega::service {
 namespace {
@@ -131,6 +132,9 @@ void Exporter::AddJob(Snapshot& snapshot, const v1::Job& job, absl::Time now) {
         SecondsBetween(job.attempts(i - 1).end_time(), FromProto(attempt.first_step_time())),
         labels);
     break;
+  }
+  if (const auto ratio = spec::SumGoodput(job.goodput(), now).Ratio()) {
+    snapshot.Add(Series::kJobGoodput, *ratio, labels);
   }
   if (!job.checkpoints().empty()) {
     const v1::Manifest& newest = *job.checkpoints().rbegin();

@@ -28,6 +28,9 @@ const std::array<SeriesInfo, static_cast<size_t>(Series::kCount)>& SeriesTable()
       {Series::kRecovery, "mega_recovery_seconds", Gauge,
        "Newest recovery: from the end of the failed attempt to the first step of the next. High: "
        "the checkpoint is large or its disk slow."},
+      {Series::kJobGoodput, "mega_job_goodput_ratio", Gauge,
+       "Of the device-seconds that a job has held, the share that went into steps made for the "
+       "first time. Low: megactl goodput JOB names where the rest went."},
       {Series::kJobStep, "mega_job_step", Gauge,
        "Newest step of a job. Not rising while it runs: megactl logs JOB."},
       {Series::kStepSeconds, "mega_step_seconds", Gauge,

@@ -18,6 +18,7 @@ enum class Series {
   kSubmitToFirstStep,
   kRestarts,
   kRecovery,
+  kJobGoodput,
   kJobStep,
   kStepSeconds,
   kTokens,

@@ -57,6 +57,8 @@ class ScriptedCoordinator : public v1::JobService::Service, public v1::ClusterSe
       namespaces;
   std::function<grpc::Status(const v1::UpdateNamespaceRequest&, v1::Namespace*)> set_namespace;
   std::function<grpc::Status(const v1::DrainNodeRequest&, v1::Node*)> drain;
+  // One node in good health unless it is set.
+  std::function<grpc::Status(const v1::ListNodesRequest&, v1::ListNodesResponse*)> nodes;
   std::function<grpc::Status(const v1::StreamStepsRequest&, grpc::ServerWriter<v1::StepReport>*)>
       steps;
   std::function<grpc::Status(const v1::StreamLogsRequest&, grpc::ServerWriter<v1::LogChunk>*)> logs;
@@ -129,8 +131,9 @@ class ScriptedCoordinator : public v1::JobService::Service, public v1::ClusterSe
                            grpc::ServerWriter<v1::JobEvent>* writer) override {
     return Answer(events, *request, writer);
   }
-  grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*,
+  grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest* request,
                          v1::ListNodesResponse* response) override {
+    if (nodes) return nodes(*request, response);
     v1::Node& node = *response->add_nodes();
     node.set_name("node-1");
     node.set_state(v1::NODE_STATE_READY);
