@@ -1,12 +1,13 @@
 // megactl describe: the story of one job, for a person.
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "base/clock.h"
-#include "cli/commands/command.h"
 #include "cli/commands/goodput_view.h"
 #include "cli/commands/plan_view.h"
+#include "cli/commands/watch.h"
 #include "cli/spec/job_yaml_print.h"
 #include "cli/view/table.h"
 #include "cli/view/words.h"
@@ -19,6 +20,7 @@ constexpr int kShownEvents = 15;
 struct Options {
   std::string handle;
   bool spec = false;
+  bool watch = false;
 };
 
 void AddLine(std::string& out, const std::string& name, const std::string& value) {
@@ -115,15 +117,13 @@ std::string Events(Client& client, const v1::Job& job) {
   return table.ToString();
 }
 
-int Describe(const Shell& shell, const Options& options) {
-  ExitOnInterrupt();
-  absl::StatusOr<Client> client = shell.Connect();
-  if (!client.ok()) return Fail(client.status());
-  const absl::StatusOr<v1::Job> job = client->GetJob(options.handle);
-  if (!job.ok()) return Fail(job.status());
+absl::StatusOr<View> Look(Client& client, const Options& options) {
+  const absl::StatusOr<v1::Job> job = client.GetJob(options.handle);
+  if (!job.ok()) return job.status();
+  View view{.out = "", .note = "", .is_final = IsFinal(job->phase())};
   if (options.spec) {
-    PrintStdout(PrintJob(job->metadata(), job->resolved_spec()));
-    return kExitOk;
+    view.out = PrintJob(job->metadata(), job->resolved_spec());
+    return view;
   }
   std::string out;
   AddLine(out, "Job", fmt::format("{} ({})", Printable(job->metadata().name()), job->uid()));
@@ -163,10 +163,17 @@ int Describe(const Shell& shell, const Options& options) {
     out += "\nBudgets\n" + Budgets(*job);
   }
   if (!job->checkpoints().empty()) out += "\nCheckpoints\n" + Checkpoints(*job);
-  if (const std::string events = Events(*client, *job); !events.empty())
+  if (const std::string events = Events(client, *job); !events.empty())
     out += "\nEvents\n" + events;
-  PrintStdout(out);
-  return kExitOk;
+  view.out = std::move(out);
+  return view;
+}
+
+int Describe(const Shell& shell, const Options& options) {
+  ExitOnInterrupt();
+  absl::StatusOr<Client> client = shell.Connect();
+  if (!client.ok()) return Fail(client.status());
+  return Show(options.watch, [&] { return Look(*client, options); });
 }
 
 }  // namespace
@@ -177,6 +184,7 @@ void AddDescribe(Command program, const Shell& shell) {
                          "megactl describe shakespeare");
   auto options = std::make_shared<Options>();
   AddJob(command, options->handle).Required();
+  AddWatch(command, options->watch);
   command.AddFlag("--spec", options->spec, "Print its job file, with all defaults, instead");
   command.OnRun([&shell, options] { return Describe(shell, *options); });
 }

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "absl/time/clock.h"
-#include "cli/commands/command.h"
+#include "cli/commands/watch.h"
 #include "cli/view/json.h"
 #include "cli/view/table.h"
 #include "cli/view/words.h"
@@ -14,6 +14,7 @@ struct Options {
   std::string handle;
   bool all_namespaces = false;
   bool no_headers = false;
+  bool watch = false;
   Output output = Output::kTable;
 };
 
@@ -50,46 +51,47 @@ std::string Jobs(const google::protobuf::RepeatedPtrField<v1::Job>& jobs, bool w
   return table.ToString(with_header);
 }
 
-int Get(const Shell& shell, const Options& options) {
-  ExitOnInterrupt();
-  absl::StatusOr<Client> client = shell.Connect();
-  if (!client.ok()) return Fail(client.status());
+absl::StatusOr<View> Look(Client& client, const Options& options) {
   v1::ListJobsResponse jobs;
-  if (options.handle.empty()) {
-    std::string name_space = client->target().name_space;
+  const bool is_one = !options.handle.empty();
+  if (is_one) {
+    MEGA_ASSIGN_OR_RETURN(*jobs.add_jobs(), client.GetJob(options.handle));
+  } else {
+    std::string name_space = client.target().name_space;
     if (options.all_namespaces) name_space = "-";
     if (name_space.empty()) name_space = "default";
-    absl::StatusOr<v1::ListJobsResponse> list = client->ListJobs("namespaces/" + name_space);
-    if (!list.ok()) return Fail(list.status());
-    jobs = *std::move(list);
-  } else {
-    absl::StatusOr<v1::Job> job = client->GetJob(options.handle);
-    if (!job.ok()) return Fail(job.status());
-    *jobs.add_jobs() = *std::move(job);
+    MEGA_ASSIGN_OR_RETURN(jobs, client.ListJobs("namespaces/" + name_space));
   }
+  View view{.out = "", .note = "", .is_final = is_one && IsFinal(jobs.jobs(0).phase())};
   const google::protobuf::Message* message = &jobs;
-  if (!options.handle.empty()) message = &jobs.jobs(0);
+  if (is_one) message = &jobs.jobs(0);
   switch (options.output) {
     case Output::kJson:
-      PrintStdout(ToJson(*message));
+      view.out = JsonView(*message, options.watch);
       break;
     case Output::kYaml:
-      PrintStdout(ToYaml(*message));
+      view.out = ToYaml(*message);
       break;
     case Output::kName:
-      for (const v1::Job& job : jobs.jobs()) PrintStdout(Printable(job.metadata().name()) + "\n");
+      for (const v1::Job& job : jobs.jobs()) view.out += Printable(job.metadata().name()) + "\n";
       break;
     case Output::kTable:
     case Output::kWide:
       if (jobs.jobs().empty()) {
-        std::fprintf(stderr,
-                     "no jobs; megactl submit JOB.yaml makes one, -A shows all namespaces\n");
+        view.note = "no jobs; megactl submit JOB.yaml makes one, -A shows all namespaces";
         break;
       }
-      PrintStdout(Jobs(jobs.jobs(), options.output == Output::kWide, !options.no_headers));
+      view.out = Jobs(jobs.jobs(), options.output == Output::kWide, !options.no_headers);
       break;
   }
-  return kExitOk;
+  return view;
+}
+
+int Get(const Shell& shell, const Options& options) {
+  ExitOnInterrupt();
+  absl::StatusOr<Client> client = shell.Connect();
+  if (!client.ok()) return Fail(client.status());
+  return Show(options.watch, [&] { return Look(*client, options); });
 }
 
 }  // namespace
@@ -102,6 +104,7 @@ void AddGet(Command program, const Shell& shell) {
   auto options = std::make_shared<Options>();
   AddJob(command, options->handle);
   command.AddFlag("-A,--all-namespaces", options->all_namespaces, "Jobs of every namespace");
+  AddWatch(command, options->watch);
   command.AddFlag("--no-headers", options->no_headers, "Rows alone");
   AddOutput(command, options->output,
             {Output::kTable, Output::kWide, Output::kJson, Output::kYaml, Output::kName});

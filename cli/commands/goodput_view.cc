@@ -74,6 +74,7 @@ std::string Bar(double share) {
 }
 
 std::string DeviceTime(double device_seconds) {
+  if (device_seconds < 100) return fmt::format("{:.1f} device-seconds", device_seconds);
   if (device_seconds < 3600) return fmt::format("{:.0f} device-seconds", device_seconds);
   return fmt::format("{:.1f} device-hours", device_seconds / 3600);
 }

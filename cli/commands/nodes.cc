@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "absl/time/clock.h"
-#include "cli/commands/command.h"
+#include "cli/commands/watch.h"
 #include "cli/view/json.h"
 #include "cli/view/table.h"
 #include "cli/view/words.h"
@@ -12,6 +12,7 @@ namespace {
 
 struct Options {
   bool no_headers = false;
+  bool watch = false;
   Output output = Output::kTable;
 };
 
@@ -62,32 +63,36 @@ std::string FindingsText(const v1::ListNodesResponse& nodes) {
   return text.empty() ? "" : "\n" + text;
 }
 
+absl::StatusOr<View> Look(Client& client, const Options& options) {
+  MEGA_ASSIGN_OR_RETURN(const v1::ListNodesResponse nodes, client.ListNodes());
+  View view;
+  switch (options.output) {
+    case Output::kJson:
+      view.out = JsonView(nodes, options.watch);
+      break;
+    case Output::kYaml:
+      view.out = ToYaml(nodes);
+      break;
+    case Output::kName:
+      for (const v1::Node& node : nodes.nodes()) view.out += Printable(node.name()) + "\n";
+      break;
+    default:
+      if (nodes.nodes().empty()) {
+        view.note = fmt::format("no nodes; start one: mega-worker --coordinator {} --devices 2",
+                                client.target().address);
+        break;
+      }
+      view.out = NodesText(nodes, options.output == Output::kWide, !options.no_headers);
+      if (!options.no_headers) view.out += FindingsText(nodes);
+  }
+  return view;
+}
+
 int Nodes(const Shell& shell, const Options& options) {
   ExitOnInterrupt();
   absl::StatusOr<Client> client = shell.Connect();
   if (!client.ok()) return Fail(client.status());
-  const absl::StatusOr<v1::ListNodesResponse> nodes = client->ListNodes();
-  if (!nodes.ok()) return Fail(nodes.status());
-  switch (options.output) {
-    case Output::kJson:
-      PrintStdout(ToJson(*nodes));
-      break;
-    case Output::kYaml:
-      PrintStdout(ToYaml(*nodes));
-      break;
-    case Output::kName:
-      for (const v1::Node& node : nodes->nodes()) PrintStdout(Printable(node.name()) + "\n");
-      break;
-    default:
-      if (nodes->nodes().empty()) {
-        std::fprintf(stderr, "no nodes; start one: mega-worker --coordinator %s --devices 2\n",
-                     client->target().address.c_str());
-        break;
-      }
-      PrintStdout(NodesText(*nodes, options.output == Output::kWide, !options.no_headers));
-      if (!options.no_headers) PrintStdout(FindingsText(*nodes));
-  }
-  return kExitOk;
+  return Show(options.watch, [&] { return Look(*client, options); });
 }
 
 }  // namespace
@@ -96,6 +101,7 @@ void AddNodes(Command program, const Shell& shell) {
   Command command =
       program.AddCommand("nodes", "List the nodes of the cluster", "megactl nodes -o wide");
   auto options = std::make_shared<Options>();
+  AddWatch(command, options->watch);
   command.AddFlag("--no-headers", options->no_headers, "Rows alone");
   AddOutput(command, options->output,
             {Output::kTable, Output::kWide, Output::kJson, Output::kYaml, Output::kName});

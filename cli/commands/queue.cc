@@ -3,7 +3,7 @@
 
 #include "absl/time/clock.h"
 #include "base/clock.h"
-#include "cli/commands/command.h"
+#include "cli/commands/watch.h"
 #include "cli/view/json.h"
 #include "cli/view/table.h"
 #include "cli/view/words.h"
@@ -13,6 +13,7 @@ namespace {
 
 struct Options {
   bool no_headers = false;
+  bool watch = false;
   Output output = Output::kTable;
 };
 
@@ -36,33 +37,37 @@ std::string QueueText(const v1::ListQueueResponse& queue, bool with_header) {
   return table.ToString(with_header);
 }
 
+absl::StatusOr<View> Look(Client& client, const Options& options) {
+  const std::string& name_space = client.target().name_space;
+  MEGA_ASSIGN_OR_RETURN(const v1::ListQueueResponse queue,
+                        client.ListQueue("namespaces/" + (name_space.empty() ? "-" : name_space)));
+  View view;
+  switch (options.output) {
+    case Output::kJson:
+      view.out = JsonView(queue, options.watch);
+      break;
+    case Output::kYaml:
+      view.out = ToYaml(queue);
+      break;
+    case Output::kName:
+      for (const v1::QueueEntry& entry : queue.entries())
+        view.out += Printable(entry.metadata().name()) + "\n";
+      break;
+    default:
+      if (queue.entries().empty()) {
+        view.note = "no job waits";
+        break;
+      }
+      view.out = QueueText(queue, !options.no_headers);
+  }
+  return view;
+}
+
 int Queue(const Shell& shell, const Options& options) {
   ExitOnInterrupt();
   absl::StatusOr<Client> client = shell.Connect();
   if (!client.ok()) return Fail(client.status());
-  const std::string& name_space = client->target().name_space;
-  const absl::StatusOr<v1::ListQueueResponse> queue =
-      client->ListQueue("namespaces/" + (name_space.empty() ? "-" : name_space));
-  if (!queue.ok()) return Fail(queue.status());
-  switch (options.output) {
-    case Output::kJson:
-      PrintStdout(ToJson(*queue));
-      break;
-    case Output::kYaml:
-      PrintStdout(ToYaml(*queue));
-      break;
-    case Output::kName:
-      for (const v1::QueueEntry& entry : queue->entries())
-        PrintStdout(Printable(entry.metadata().name()) + "\n");
-      break;
-    default:
-      if (queue->entries().empty()) {
-        std::fprintf(stderr, "no job waits\n");
-        break;
-      }
-      PrintStdout(QueueText(*queue, !options.no_headers));
-  }
-  return kExitOk;
+  return Show(options.watch, [&] { return Look(*client, options); });
 }
 
 }  // namespace
@@ -71,6 +76,7 @@ void AddQueue(Command program, const Shell& shell) {
   Command command = program.AddCommand("queue", "List the jobs that wait for devices, next first",
                                        "megactl queue -o json");
   auto options = std::make_shared<Options>();
+  AddWatch(command, options->watch);
   command.AddFlag("--no-headers", options->no_headers, "Rows alone");
   AddOutput(command, options->output,
             {Output::kTable, Output::kJson, Output::kYaml, Output::kName});
