@@ -14,10 +14,6 @@
 namespace mega::cli {
 namespace {
 
-void AddLine(std::string& out, const char* name, const std::string& value) {
-  if (!value.empty()) out += fmt::format("{:<12}{}\n", name, value);
-}
-
 // "optimizer.exp_avg" of "optimizer.exp_avg/layers.7…", "weights" of what has no such prefix.
 std::string KindOf(const std::string& tensor) {
   const size_t slash = tensor.find('/');

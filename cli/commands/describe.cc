@@ -23,10 +23,6 @@ struct Options {
   bool watch = false;
 };
 
-void AddLine(std::string& out, const std::string& name, const std::string& value) {
-  if (!value.empty()) out += fmt::format("{:<12}{}\n", name, value);
-}
-
 std::string Times(const v1::Job& job, absl::Time now) {
   std::string text = FormatTime(job.create_time());
   if (job.has_start_time())

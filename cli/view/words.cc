@@ -73,4 +73,8 @@ std::string FormatExit(const v1::ExitStatus& exit) {
   return exit.killed_by_worker() ? text + " by the worker" : text;
 }
 
+void AddLine(std::string& out, std::string_view name, std::string_view value) {
+  if (!value.empty()) out += fmt::format("{:<12}{}\n", name, value);
+}
+
 }  // namespace mega::cli

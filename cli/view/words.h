@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "google/protobuf/timestamp.pb.h"
@@ -24,5 +25,8 @@ std::string FormatTime(const google::protobuf::Timestamp& time);
 
 // "code 1", "signal 9 (SIGKILL)", with "by the worker" when it ended the rank itself.
 std::string FormatExit(const v1::ExitStatus& exit);
+
+// A line that says `name: value`, in columns; none where there is no value.
+void AddLine(std::string& out, std::string_view name, std::string_view value);
 
 }  // namespace mega::cli

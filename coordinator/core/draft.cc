@@ -197,10 +197,11 @@ void Draft::Reply(v1::ReplyCall reply) {
   *decision_.effects.emplace_back().mutable_reply() = std::move(reply);
 }
 
-void Draft::ReplyError(int64_t call, int code, std::string_view reason, std::string message) {
+void Draft::ReplyError(int64_t call, absl::StatusCode code, std::string_view reason,
+                       std::string message) {
   v1::ReplyCall& reply = *decision_.effects.emplace_back().mutable_reply();
   reply.set_call(call);
-  reply.set_code(code);
+  reply.set_code(static_cast<int>(code));
   reply.set_reason(reason.data(), reason.size());
   reply.set_message(std::move(message));
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "coordinator/core/step.h"
 
@@ -61,7 +62,8 @@ class Draft {
   void AskPlan(v1::AskPlan ask);
   void ReplyJob(int64_t call, const JobUid& uid);  // as it is when all is decided
   void Reply(v1::ReplyCall reply);                 // any other answer; `call` set
-  void ReplyError(int64_t call, int code, std::string_view reason, std::string message);
+  void ReplyError(int64_t call, absl::StatusCode code, std::string_view reason,
+                  std::string message);
 
   // Jobs edited since the last call; their attempts may have come to an end.
   std::set<JobUid> TakeTouched() { return std::exchange(touched_, {}); }

@@ -37,8 +37,8 @@ void OnRequest(Draft& draft, const v1::CoreRequest& request) {
     case v1::CoreRequest::kDeleteNamespace:
       return DeleteNamespace(draft, request);
     default:
-      return draft.ReplyError(request.call(), static_cast<int>(absl::StatusCode::kUnimplemented),
-                              "NOT_IMPLEMENTED", "this coordinator cannot do that yet");
+      return draft.ReplyError(request.call(), absl::StatusCode::kUnimplemented, "NOT_IMPLEMENTED",
+                              "this coordinator cannot do that yet");
   }
 }
 

@@ -79,6 +79,12 @@ bool IsSchedulable(const State& state, const NodeId& id) {
          absl::Nanoseconds(live->second.quiet_until_ns()) <= state.live.clock;
 }
 
+std::ranges::subrange<std::map<CommandKey, v1::PendingCommand>::const_iterator> CommandsOf(
+    const State& state, const NodeId& node) {
+  const auto& commands = state.durable.commands;
+  return {commands.lower_bound({node, 0}), commands.upper_bound({node, INT64_MAX})};
+}
+
 std::set<JobUid> JobsOn(const State& state, const NodeId& node) {
   std::set<JobUid> jobs;
   const auto owned = state.index.device_owner.find(node);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <ranges>
 #include <set>
 #include <string>
 #include <tuple>
@@ -101,6 +102,9 @@ v1::Job JobView(const State& state, const JobUid& uid);
 v1::Node NodeView(const State& state, const NodeId& id);
 // May a job be placed on it now? In session, renewed of late, and nothing runs there unasked.
 bool IsSchedulable(const State& state, const NodeId& id);
+// Commands that the node's worker has not kept yet, in the order in which they were given.
+std::ranges::subrange<std::map<CommandKey, v1::PendingCommand>::const_iterator> CommandsOf(
+    const State& state, const NodeId& node);
 // Those that have devices there, in attempts not ended.
 std::set<JobUid> JobsOn(const State& state, const NodeId& node);
 // Devices of the node that no other job has: the free ones, and the job's own.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "coordinator/core/jobs/manifest.h"
 #include "coordinator/core/queue/quota.h"
 
 namespace mega::service {
@@ -128,15 +129,9 @@ v1::Job ReadModel::View(const Sample& sample) {
   job.set_last_step(sample.last_step);
   job.set_last_loss(sample.last_loss);
   job.set_queue_position(sample.queue_position);
-  for (v1::Manifest& manifest : *job.mutable_checkpoints()) {
-    manifest.clear_tensors();
-    manifest.clear_slices();
-  }
+  for (v1::Manifest& manifest : *job.mutable_checkpoints()) core::DropTensors(manifest);
   for (v1::Attempt& attempt : *job.mutable_attempts()) {
-    if (attempt.has_load()) {
-      attempt.mutable_load()->clear_tensors();
-      attempt.mutable_load()->clear_slices();
-    }
+    if (attempt.has_load()) core::DropTensors(*attempt.mutable_load());
     for (v1::RankState& rank : *attempt.mutable_ranks()) {
       const bool is_failed = attempt.has_failed_rank() && rank.rank() == attempt.failed_rank();
       if (rank.has_exit() && !is_failed) rank.mutable_exit()->clear_stderr_tail();

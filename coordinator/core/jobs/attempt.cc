@@ -90,10 +90,8 @@ void DropCommands(Draft& draft, const v1::Job& job, const NodeId& node) {
            (command.has_run_preflight() && same(command.run_preflight()));
   };
   std::vector<CommandKey> dropped;
-  const auto& commands = draft.state().durable.commands;
-  for (auto it = commands.lower_bound({node, 0}); it != commands.end() && it->first.first == node;
-       ++it) {
-    if (is_of_attempt(it->second.command())) dropped.push_back(it->first);
+  for (const auto& [key, pending] : CommandsOf(draft.state(), node)) {
+    if (is_of_attempt(pending.command())) dropped.push_back(key);
   }
   for (const CommandKey& key : dropped) draft.DeleteCommand(key);
 }

@@ -10,13 +10,12 @@ namespace mega::core {
 void Cancel(Draft& draft, const v1::CoreCancel& cancel) {
   const v1::Job* found = draft.FindJob(cancel.uid());
   if (found == nullptr) {
-    return draft.ReplyError(cancel.call(), static_cast<int>(absl::StatusCode::kNotFound),
-                            "JOB_NOT_FOUND", fmt::format("there is no job '{}'", cancel.uid()));
+    return draft.ReplyError(cancel.call(), absl::StatusCode::kNotFound, "JOB_NOT_FOUND",
+                            fmt::format("there is no job '{}'", cancel.uid()));
   }
   const bool is_repeated = found->cancel_requested();
   if (!is_repeated && IsTerminal(found->phase())) {
-    return draft.ReplyError(cancel.call(), static_cast<int>(absl::StatusCode::kFailedPrecondition),
-                            "JOB_FINISHED",
+    return draft.ReplyError(cancel.call(), absl::StatusCode::kFailedPrecondition, "JOB_FINISHED",
                             fmt::format("job '{}' has already ended ({}); there is nothing to "
                                         "cancel",
                                         found->metadata().name(), PhaseName(found->phase())));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "coordinator/core/jobs/manifest.h"
+
 namespace mega::core {
 namespace {
 
@@ -17,8 +19,7 @@ void TrimHistory(v1::Job& job) {
     v1::Attempt& attempt = attempts[i];
     if (attempt.has_load()) {
       // Which checkpoint it was is enough; where its slices lie is in the manifest on disk.
-      attempt.mutable_load()->clear_tensors();
-      attempt.mutable_load()->clear_slices();
+      DropTensors(*attempt.mutable_load());
       attempt.mutable_load()->clear_files();
     }
     if (i + kWholeAttempts > attempts.size()) continue;

@@ -110,4 +110,9 @@ absl::StatusOr<v1::Manifest> AssembleManifest(const std::vector<const v1::Checkp
   return manifest;
 }
 
+void DropTensors(v1::Manifest& manifest) {
+  manifest.clear_tensors();
+  manifest.clear_slices();
+}
+
 }  // namespace mega::core

@@ -14,4 +14,7 @@ namespace mega::core {
 // trusted, and the time is O(n log n). The whole must fit a message to a worker.
 absl::StatusOr<v1::Manifest> AssembleManifest(const std::vector<const v1::CheckpointPart*>& parts);
 
+// Which checkpoint it is stays; what it is made of, which is most of it, is in manifest.json.
+void DropTensors(v1::Manifest& manifest);
+
 }  // namespace mega::core

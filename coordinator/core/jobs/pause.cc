@@ -10,7 +10,7 @@ namespace mega::core {
 const v1::Job* FindAsked(Draft& draft, const v1::CoreRequest& request) {
   const v1::Job* found = draft.FindJob(request.uid());
   if (found == nullptr) {
-    draft.ReplyError(request.call(), static_cast<int>(absl::StatusCode::kNotFound), "JOB_NOT_FOUND",
+    draft.ReplyError(request.call(), absl::StatusCode::kNotFound, "JOB_NOT_FOUND",
                      fmt::format("there is no job '{}'", request.uid()));
   }
   return found;
@@ -21,7 +21,7 @@ const v1::Job* FindUnfinished(Draft& draft, const v1::CoreRequest& request) {
   if (found == nullptr) return nullptr;
   if (IsTerminal(found->phase()) || found->cancel_requested()) {
     draft.ReplyError(
-        request.call(), static_cast<int>(absl::StatusCode::kFailedPrecondition), "JOB_FINISHED",
+        request.call(), absl::StatusCode::kFailedPrecondition, "JOB_FINISHED",
         fmt::format("job '{}' {} ({}); submit it again to run it again", found->metadata().name(),
                     IsTerminal(found->phase()) ? "has ended" : "is being cancelled",
                     PhaseName(found->phase())));

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/jobs/manifest.h"
 #include "coordinator/core/jobs/pause.h"
 #include "coordinator/core/jobs/phase.h"
 #include "coordinator/core/jobs/removal.h"
@@ -17,11 +18,6 @@
 
 namespace mega::core {
 namespace {
-
-void Refuse(Draft& draft, int64_t call, absl::StatusCode code, std::string_view reason,
-            std::string message) {
-  draft.ReplyError(call, static_cast<int>(code), reason, std::move(message));
-}
 
 // "20, 30 and 40"; of very many the newest.
 std::string StepsOf(const v1::Job& job) {
@@ -83,14 +79,11 @@ v1::Manifest& CheckpointOf(v1::Job& job, int64_t step) {
 
 // A node of the attempt has not acked such an order yet.
 bool IsAskedToSave(const State& state, const v1::Attempt& attempt) {
-  const auto& commands = state.durable.commands;
   return std::ranges::any_of(NodesOf(attempt), [&](const NodeId& node) {
-    return std::any_of(commands.lower_bound({node, 0}), commands.upper_bound({node, INT64_MAX}),
-                       [&](const auto& entry) {
-                         const v1::Command& command = entry.second.command();
-                         return command.has_save_checkpoint() &&
-                                command.save_checkpoint().epoch() == attempt.epoch();
-                       });
+    return std::ranges::any_of(CommandsOf(state, node), [&](const auto& entry) {
+      const v1::Command& command = entry.second.command();
+      return command.has_save_checkpoint() && command.save_checkpoint().epoch() == attempt.epoch();
+    });
   });
 }
 
@@ -99,8 +92,8 @@ bool IsAskedToSave(const State& state, const v1::Attempt& attempt) {
 const v1::Manifest* FindCheckpoint(Draft& draft, int64_t call, const v1::Job& job, int64_t step) {
   const auto found = std::ranges::find(job.checkpoints(), step, &v1::Manifest::step);
   if (found != job.checkpoints().end()) return &*found;
-  Refuse(
-      draft, call, absl::StatusCode::kNotFound, "CHECKPOINT_NOT_FOUND",
+  draft.ReplyError(
+      call, absl::StatusCode::kNotFound, "CHECKPOINT_NOT_FOUND",
       fmt::format("job '{}' has no checkpoint of step {}; it has {}", job.metadata().name(), step,
                   job.checkpoints().empty()     ? std::string("none")
                   : job.checkpoints_size() == 1 ? fmt::format("that of step {}", StepsOf(job))
@@ -121,8 +114,7 @@ void PinCheckpoint(Draft& draft, const v1::CoreRequest& request) {
   answer = *found;
   answer.set_pinned(asked.pinned());
   // As a job shows it; the rest is in manifest.json.
-  answer.clear_tensors();
-  answer.clear_slices();
+  DropTensors(answer);
   if (found->pinned() != asked.pinned()) {
     CheckpointOf(draft.EditJob(job->uid()), asked.step()).set_pinned(asked.pinned());
     draft.AddEvent(job->uid(), v1::SEVERITY_INFO,
@@ -143,15 +135,16 @@ void DeleteCheckpoint(Draft& draft, const v1::CoreRequest& request) {
   const v1::Manifest* found = FindCheckpoint(draft, request.call(), *job, asked.step());
   if (found == nullptr) return;
   if (std::optional<Obstacle> obstacle = AgainstDeletion(*job, *found, asked.force())) {
-    return Refuse(draft, request.call(), absl::StatusCode::kFailedPrecondition, obstacle->reason,
-                  std::move(obstacle->message));
+    return draft.ReplyError(request.call(), absl::StatusCode::kFailedPrecondition, obstacle->reason,
+                            std::move(obstacle->message));
   }
   const NodeId node = RemoveCheckpoint(draft, *job, *found);
   if (node.empty()) {
-    return Refuse(draft, request.call(), absl::StatusCode::kFailedPrecondition, "NO_NODE",
-                  fmt::format("no node is there that could remove {}; start a worker that sees the "
-                              "folder, and ask again",
-                              found->directory()));
+    return draft.ReplyError(
+        request.call(), absl::StatusCode::kFailedPrecondition, "NO_NODE",
+        fmt::format("no node is there that could remove {}; start a worker that sees the "
+                    "folder, and ask again",
+                    found->directory()));
   }
   draft.AddEvent(job->uid(), v1::SEVERITY_INFO, "CHECKPOINT_DELETED",
                  fmt::format("a user deleted the checkpoint of step {}: node '{}' removes {}, {} "
@@ -172,8 +165,8 @@ void SaveCheckpoint(Draft& draft, const v1::CoreRequest& request) {
   if (job == nullptr) return;
   const v1::Attempt* attempt = LiveAttempt(*job);
   if (attempt == nullptr || attempt->state() != v1::ATTEMPT_STATE_RUNNING) {
-    return Refuse(
-        draft, request.call(), absl::StatusCode::kFailedPrecondition, "NOT_RUNNING",
+    return draft.ReplyError(
+        request.call(), absl::StatusCode::kFailedPrecondition, "NOT_RUNNING",
         fmt::format("job '{}' is {}: its ranks make no steps now, and what it has is in "
                     "its checkpoint of step {}; ask again when it runs",
                     job->metadata().name(), PhaseName(job->phase()), NewestCheckpoint(*job)));

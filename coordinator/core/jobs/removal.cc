@@ -44,10 +44,8 @@ bool IsWanted(const v1::Job& job, const v1::DeleteCheckpoint& order) {
 
 std::vector<v1::PendingCommand> RemovalsOf(const State& state, const NodeId& node) {
   std::vector<v1::PendingCommand> removals;
-  const auto& commands = state.durable.commands;
-  for (auto it = commands.lower_bound({node, 0}); it != commands.end() && it->first.first == node;
-       ++it) {
-    if (it->second.command().has_delete_checkpoint()) removals.push_back(it->second);
+  for (const auto& [key, pending] : CommandsOf(state, node)) {
+    if (pending.command().has_delete_checkpoint()) removals.push_back(pending);
   }
   return removals;
 }
@@ -86,10 +84,9 @@ bool IsVoid(const Draft& draft, const v1::DeleteCheckpoint& order) {
 }
 
 bool HasRemovals(const State& state, const NodeId& node) {
-  const auto& commands = state.durable.commands;
-  return std::any_of(
-      commands.lower_bound({node, 0}), commands.upper_bound({node, INT64_MAX}),
-      [](const auto& entry) { return entry.second.command().has_delete_checkpoint(); });
+  return std::ranges::any_of(CommandsOf(state, node), [](const auto& entry) {
+    return entry.second.command().has_delete_checkpoint();
+  });
 }
 
 }  // namespace mega::core

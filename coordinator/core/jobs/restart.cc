@@ -28,7 +28,7 @@ void RestartJob(Draft& draft, const v1::CoreRequest& request) {
   const v1::RestartJobRequest& asked = request.restart_job();
   const std::string& name = found->metadata().name();
   const auto refuse = [&](absl::StatusCode code, std::string_view reason, std::string message) {
-    draft.ReplyError(request.call(), static_cast<int>(code), reason, std::move(message));
+    draft.ReplyError(request.call(), code, reason, std::move(message));
   };
   if (asked.from_step() != 0 && asked.from_beginning()) {
     return refuse(absl::StatusCode::kInvalidArgument, "STEP_AMBIGUOUS",

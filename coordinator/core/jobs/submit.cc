@@ -12,7 +12,7 @@ using google::protobuf::util::MessageDifferencer;
 
 void Refuse(Draft& draft, const v1::CoreSubmit& submit, absl::StatusCode code,
             std::string_view reason, std::string message) {
-  draft.ReplyError(submit.call(), static_cast<int>(code), reason, std::move(message));
+  draft.ReplyError(submit.call(), code, reason, std::move(message));
 }
 
 void AnswerRepeated(Draft& draft, const v1::CoreSubmit& submit, const v1::JobMetadata& metadata,

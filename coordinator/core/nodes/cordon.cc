@@ -14,7 +14,7 @@ constexpr size_t kReasonBytes = 512;  // it is kept with the node, and shown whe
 
 bool IsKnown(Draft& draft, int64_t call, const NodeId& node) {
   if (draft.FindNode(node) != nullptr) return true;
-  draft.ReplyError(call, static_cast<int>(absl::StatusCode::kNotFound), "NODE_NOT_FOUND",
+  draft.ReplyError(call, absl::StatusCode::kNotFound, "NODE_NOT_FOUND",
                    fmt::format("there is no node '{}'; `megactl nodes` lists them", node));
   return false;
 }
@@ -31,7 +31,7 @@ void ReplyNode(Draft& draft, int64_t call, const NodeId& node) {
 bool IsAcceptable(Draft& draft, int64_t call, const NodeId& node, const std::string& reason) {
   if (!IsKnown(draft, call, node)) return false;
   if (reason.size() <= kReasonBytes) return true;
-  draft.ReplyError(call, static_cast<int>(absl::StatusCode::kInvalidArgument), "REASON_TOO_LONG",
+  draft.ReplyError(call, absl::StatusCode::kInvalidArgument, "REASON_TOO_LONG",
                    fmt::format("the reason for node '{}' has {} bytes, at most {} are kept; give a "
                                "shorter one, or where to read more",
                                node, reason.size(), kReasonBytes));
@@ -84,7 +84,7 @@ void DrainNode(Draft& draft, const v1::CoreRequest& request) {
   const absl::Duration grace = asked.has_grace() ? FromProto(asked.grace()) : kDrainGrace;
   if (grace < absl::ZeroDuration()) {
     return draft.ReplyError(
-        request.call(), static_cast<int>(absl::StatusCode::kInvalidArgument), "GRACE_INVALID",
+        request.call(), absl::StatusCode::kInvalidArgument, "GRACE_INVALID",
         fmt::format("grace is {}; give 0 or more", absl::FormatDuration(grace)));
   }
   Cordon(draft, id, ReasonOr(asked.reason(), "drained by an operator"));

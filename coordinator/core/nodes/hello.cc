@@ -154,16 +154,12 @@ bool IsWanted(const Draft& draft, const NodeId& node, const v1::RankRef& ref) {
 // The StartRanks of the attempt is on its way still: the worker has not kept it.
 bool IsStartPending(const Draft& draft, const NodeId& node, const v1::Job& job,
                     int64_t last_command_seq) {
-  const auto& commands = draft.state().durable.commands;
-  for (auto it = commands.upper_bound({node, last_command_seq});
-       it != commands.end() && it->first.first == node; ++it) {
-    const v1::Command& command = it->second.command();
-    if (command.has_start_ranks() && command.start_ranks().job_uid() == job.uid() &&
-        command.start_ranks().epoch() == NewestAttempt(job).epoch()) {
-      return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(CommandsOf(draft.state(), node), [&](const auto& entry) {
+    const v1::Command& command = entry.second.command();
+    return entry.first.second > last_command_seq && command.has_start_ranks() &&
+           command.start_ranks().job_uid() == job.uid() &&
+           command.start_ranks().epoch() == NewestAttempt(job).epoch();
+  });
 }
 
 // Ranks of `job` that were placed on the node and that it does not name are dead.
@@ -246,13 +242,11 @@ void BeginAnew(Draft& draft, const v1::Node* known, const v1::Hello& hello, v1::
 
 void ResendCommands(Draft& draft, const NodeId& id, int64_t session, int64_t last_command_seq) {
   std::vector<CommandKey> done;  // those that the worker has kept, and those of no use any more
-  const auto& commands = draft.state().durable.commands;
-  for (auto it = commands.lower_bound({id, 0}); it != commands.end() && it->first.first == id;
-       ++it) {
-    const v1::Command& command = it->second.command();
-    if (it->first.second <= last_command_seq ||
+  for (const auto& [key, pending] : CommandsOf(draft.state(), id)) {
+    const v1::Command& command = pending.command();
+    if (key.second <= last_command_seq ||
         (command.has_delete_checkpoint() && IsVoid(draft, command.delete_checkpoint()))) {
-      done.push_back(it->first);
+      done.push_back(key);
       continue;
     }
     v1::CoordinatorMessage message;

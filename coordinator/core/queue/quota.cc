@@ -92,14 +92,13 @@ absl::Status CheckQuota(const State& state, const std::string& name_space, int64
 void UpdateNamespace(Draft& draft, const v1::CoreRequest& request) {
   v1::Namespace limits = request.update_namespace().namespace_();
   if (const std::string invalid = Invalid(limits); !invalid.empty()) {
-    return draft.ReplyError(request.call(), static_cast<int>(absl::StatusCode::kInvalidArgument),
-                            "NAMESPACE_INVALID", invalid);
+    return draft.ReplyError(request.call(), absl::StatusCode::kInvalidArgument, "NAMESPACE_INVALID",
+                            invalid);
   }
   const v1::Namespace* known = Limits(draft.state(), limits.name());
   if (known == nullptr && draft.state().durable.namespaces.size() >= kMostNamespaces) {
     return draft.ReplyError(
-        request.call(), static_cast<int>(absl::StatusCode::kResourceExhausted),
-        "TOO_MANY_NAMESPACES",
+        request.call(), absl::StatusCode::kResourceExhausted, "TOO_MANY_NAMESPACES",
         fmt::format("{} namespaces have limits, as many as can be; delete one", kMostNamespaces));
   }
   *limits.mutable_create_time() = known == nullptr ? draft.wall() : known->create_time();
@@ -117,14 +116,14 @@ void DeleteNamespace(Draft& draft, const v1::CoreRequest& request) {
   const std::string& name = request.delete_namespace().name();
   if (Limits(draft.state(), name) == nullptr) {
     return draft.ReplyError(
-        request.call(), static_cast<int>(absl::StatusCode::kNotFound), "NAMESPACE_NOT_FOUND",
+        request.call(), absl::StatusCode::kNotFound, "NAMESPACE_NOT_FOUND",
         fmt::format("no limits are set for namespace '{}'; `megactl namespaces` lists those that "
                     "have some",
                     name));
   }
   if (const int64_t jobs = UseOf(draft.state(), name).jobs; jobs > 0) {
     return draft.ReplyError(
-        request.call(), static_cast<int>(absl::StatusCode::kFailedPrecondition), "NAMESPACE_IN_USE",
+        request.call(), absl::StatusCode::kFailedPrecondition, "NAMESPACE_IN_USE",
         fmt::format("namespace '{}' has {} unfinished jobs; wait for them, cancel them, or set its "
                     "limits to 0",
                     name, jobs));

@@ -176,7 +176,7 @@ void ScaleJob(Draft& draft, const v1::CoreRequest& request) {
   if (found == nullptr) return;
   const v1::ScaleJobRequest& asked = request.scale_job();
   const auto refuse = [&](absl::StatusCode code, std::string_view reason, std::string message) {
-    draft.ReplyError(request.call(), static_cast<int>(code), reason, std::move(message));
+    draft.ReplyError(request.call(), code, reason, std::move(message));
   };
   if (asked.nodes() < Least(*found) || asked.nodes() > Most(*found)) {
     return refuse(

@@ -4,6 +4,7 @@
 #include "coordinator/core/apply.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "tests/coordinator/core/checkpoint_part.h"
 
 namespace mega::core {
 
@@ -271,29 +272,10 @@ void Cluster::Exit(const JobUid& uid, int64_t rank, int code, int signal, bool b
 }
 
 v1::CheckpointPart Cluster::Part(const JobUid& uid, int64_t step, int64_t rank) const {
-  v1::CheckpointPart part;
+  v1::CheckpointPart part = RowPart(step, rank, attempt(uid).ranks_size());
   part.set_job_uid(uid);
   part.set_attempt(attempt(uid).number());
   part.set_epoch(attempt(uid).epoch());
-  part.set_step(step);
-  part.set_rank(rank);
-  part.set_directory("/checkpoints/" + std::to_string(step));
-  v1::TensorInfo& tensor = *part.add_tensors();
-  tensor.set_name("weight");
-  tensor.add_global_shape(attempt(uid).ranks_size());
-  tensor.add_global_shape(8);
-  tensor.set_dtype("F32");
-  v1::CheckpointFile& file = *part.add_files();
-  file.set_name("rank" + std::to_string(rank));
-  file.set_bytes(32);
-  v1::TensorSlice& slice = *part.add_slices();
-  slice.set_tensor("weight");
-  slice.set_file(file.name());
-  slice.add_offset(rank);
-  slice.add_offset(0);
-  slice.add_shape(1);
-  slice.add_shape(8);
-  part.mutable_state()->set_step(step);
   return part;
 }
 

@@ -129,7 +129,9 @@ TEST(Fence, AStepReportOfAnotherAttemptChangesNothing) {
     return !google::protobuf::util::MessageDifferencer::Equals(before, ToSnapshot(cluster.state));
   };
   for (const v1::RankRef& wrong : Wrong(right)) {
-    if (wrong.rank() == 0) ASSERT_FALSE(changes(wrong, 5)) << wrong.ShortDebugString();
+    if (wrong.rank() == 0) {
+      ASSERT_FALSE(changes(wrong, 5)) << wrong.ShortDebugString();
+    }
   }
   for (const int64_t step : {int64_t{-1}, INT64_MAX}) ASSERT_FALSE(changes(right, step)) << step;
   EXPECT_TRUE(changes(right, 5));

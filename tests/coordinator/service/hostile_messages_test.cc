@@ -2,6 +2,7 @@
 // nothing that is there is looked at no further.
 #include "fmt/core.h"
 #include "gmock/gmock.h"
+#include "tests/coordinator/core/checkpoint_part.h"
 #include "tests/coordinator/service/fake_worker.h"
 #include "tests/coordinator/service/fixture.h"
 #include "tests/coordinator/service/mutations.h"
@@ -14,29 +15,10 @@ using google::protobuf::FieldDescriptor;
 constexpr int kRanks = 3;  // more than a node of the hellos below has devices
 
 v1::CheckpointPart Part(const v1::StartRanks& of, int64_t step, int64_t rank) {
-  v1::CheckpointPart part;
+  v1::CheckpointPart part = core::RowPart(step, rank, std::ssize(of.plan().ranks()));
   part.set_job_uid(of.job_uid());
   part.set_attempt(of.attempt());
   part.set_epoch(of.epoch());
-  part.set_step(step);
-  part.set_rank(rank);
-  part.set_directory(fmt::format("/checkpoints/{}", step));
-  v1::TensorInfo& tensor = *part.add_tensors();
-  tensor.set_name("weight");
-  tensor.add_global_shape(std::ssize(of.plan().ranks()));
-  tensor.add_global_shape(8);
-  tensor.set_dtype("F32");
-  v1::CheckpointFile& file = *part.add_files();
-  file.set_name(fmt::format("rank{}", rank));
-  file.set_bytes(32);
-  v1::TensorSlice& slice = *part.add_slices();
-  slice.set_tensor("weight");
-  slice.set_file(file.name());
-  slice.add_offset(rank);
-  slice.add_offset(0);
-  slice.add_shape(1);
-  slice.add_shape(8);
-  part.mutable_state()->set_step(step);
   return part;
 }
 
