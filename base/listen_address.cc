@@ -43,12 +43,12 @@ absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view flag, std::str
 }
 
 absl::Status CheckPlainTextAllowed(std::string_view flag, const ListenAddress& address,
-                                   bool insecure) {
+                                   bool insecure, std::string_view remedy) {
   if (insecure || address.is_loopback()) return absl::OkStatus();
   return InvalidArgument(
-      "{} is {}, which is beyond loopback, and this release has no TLS: anyone on that network "
-      "could listen or give orders. Use 127.0.0.1, or say --insecure if the network is trusted",
-      flag, address.ToString());
+      "{} is {}, which is beyond loopback, and plain text: anyone on that network could listen or "
+      "give orders. {}, use 127.0.0.1, or say --insecure if the network is trusted",
+      flag, address.ToString(), remedy);
 }
 
 std::string AdvertisedAddress(const std::string& host, int port) {

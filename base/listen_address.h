@@ -1,4 +1,4 @@
-// host:port as flags give it. There is no TLS yet, so anything but loopback must be asked for.
+// host:port as flags give it. Plain text anywhere but on loopback must be asked for.
 #pragma once
 
 #include <string>
@@ -21,9 +21,10 @@ struct ListenAddress {
 // `flag` is named in the error.
 absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view flag, std::string_view text);
 
-// INVALID_ARGUMENT unless loopback or `insecure`.
+// Of an address at which there is no TLS. INVALID_ARGUMENT unless loopback or `insecure`; the error
+// ends with `remedy`, what else the user can do.
 absl::Status CheckPlainTextAllowed(std::string_view flag, const ListenAddress& address,
-                                   bool insecure);
+                                   bool insecure, std::string_view remedy);
 
 // Where others reach what listens at `host` and got `port`: a wildcard becomes this machine's name.
 std::string AdvertisedAddress(const std::string& host, int port);

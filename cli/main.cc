@@ -2,6 +2,7 @@
 #include "base/command_line/command_line.h"
 #include "base/dns_name.h"
 #include "base/grpc_log.h"
+#include "base/tls/options.h"
 #include "cli/commands/command.h"
 
 namespace mega::cli {
@@ -25,6 +26,7 @@ int Main(int argc, char** argv) {
         if (IsDnsLabel(name)) return "";
         return fmt::format("'{}' is not a namespace, which is {}", name, kDnsLabelRule);
       });
+  tls::AddOptions(program, shell.tls);
   program
       .AddOption(
           "--color",
@@ -60,6 +62,8 @@ int Main(int argc, char** argv) {
   AddCheckpoints(program, shell);
   AddData(program);
   AddDoctor(program, shell);
+  AddPki(program);
+  AddWhoAmI(program, shell);
   AddVersion(program, shell);
   AddCompletion(program);
   AddSchema(program);

@@ -3,9 +3,9 @@
 #include <chrono>
 
 #include "base/message_size.h"
+#include "base/tls/credentials.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
 #include "grpcpp/support/sync_stream.h"
 #include "mega/v1/cluster.grpc.pb.h"
 #include "mega/v1/job.grpc.pb.h"
@@ -34,7 +34,7 @@ constexpr char kServiceConfig[] = R"({
   }]
 })";
 
-std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
+std::shared_ptr<grpc::Channel> Connect(const Target& target) {
   grpc::ChannelArguments arguments;
   arguments.SetServiceConfigJSON(kServiceConfig);
   arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
@@ -45,7 +45,8 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   // A proxy of the environment is meant for the web, not for the cluster.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(target.address, tls::ChannelCredentials(target.identity.get()),
+                                   arguments);
 }
 
 template <typename Message>
@@ -105,7 +106,7 @@ struct Client::Stubs {
 };
 
 Client::Client(Target target) : target_(std::move(target)), stubs_(std::make_unique<Stubs>()) {
-  const std::shared_ptr<grpc::Channel> channel = Connect(target_.address);
+  const std::shared_ptr<grpc::Channel> channel = Connect(target_);
   stubs_->jobs = v1::JobService::NewStub(channel);
   stubs_->cluster = v1::ClusterService::NewStub(channel);
 }
@@ -270,6 +271,11 @@ absl::StatusOr<v1::Node> Client::DrainNode(const std::string& name, const std::s
 absl::StatusOr<v1::GetVersionResponse> Client::GetVersion() {
   return Call(target_.address, *stubs_->cluster, &v1::ClusterService::Stub::GetVersion,
               v1::GetVersionRequest());
+}
+
+absl::StatusOr<v1::WhoAmIResponse> Client::WhoAmI() {
+  return Call(target_.address, *stubs_->cluster, &v1::ClusterService::Stub::WhoAmI,
+              v1::WhoAmIRequest());
 }
 
 Stream<v1::JobEvent> Client::WatchEvents(const v1::WatchEventsRequest& request) {

@@ -74,6 +74,7 @@ class Client {
   absl::StatusOr<v1::Node> DrainNode(const std::string& name, const std::string& reason,
                                      int64_t grace_seconds);
   absl::StatusOr<v1::GetVersionResponse> GetVersion();
+  absl::StatusOr<v1::WhoAmIResponse> WhoAmI();
 
   Stream<v1::JobEvent> WatchEvents(const v1::WatchEventsRequest& request);
   Stream<v1::LogChunk> StreamLogs(const v1::StreamLogsRequest& request);

@@ -4,13 +4,14 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/time/clock.h"
 #include "base/dns_name.h"
 #include "cli/spec/yaml_tree.h"
 
 namespace mega::cli {
 namespace {
 
-absl::Status ReadConfig(const std::string& path, Target& target) {
+absl::Status ReadConfig(const std::string& path, Target& target, tls::Files& files) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::OkStatus();  // it is optional
   std::string text(kMaxYamlBytes + 1, '\0');
@@ -22,13 +23,21 @@ absl::Status ReadConfig(const std::string& path, Target& target) {
     return InvalidArgument("{}:{}:{}: {}", path, error.at.line, error.at.column, error.message);
   for (const YamlNode::Entry& entry : tree.root()->entries) {
     const std::string& key = entry.key->text;
-    if (key != "coordinator" && key != "namespace") {
-      return InvalidArgument("{}:{}: {} is not a key; the keys are coordinator and namespace", path,
-                             entry.key->at.line, Describe(*entry.key));
+    std::string* file = key == "tls_ca"     ? &files.authority
+                        : key == "tls_cert" ? &files.certificate
+                        : key == "tls_key"  ? &files.key
+                                            : nullptr;
+    if (key != "coordinator" && key != "namespace" && file == nullptr) {
+      return InvalidArgument(
+          "{}:{}: {} is not a key; the keys are coordinator, namespace, tls_ca, tls_cert and "
+          "tls_key",
+          path, entry.key->at.line, Describe(*entry.key));
     }
     if (entry.value->kind != YamlNode::Kind::kScalar)
       return InvalidArgument("{}:{}: {} must be text", path, entry.key->at.line, key);
-    if (key == "namespace") {
+    if (file != nullptr) {
+      *file = std::filesystem::path(path).replace_filename(entry.value->text).string();
+    } else if (key == "namespace") {
       target.name_space = entry.value->text;
     } else {
       target.address = entry.value->text;
@@ -41,7 +50,7 @@ absl::Status ReadConfig(const std::string& path, Target& target) {
 }  // namespace
 
 absl::StatusOr<Target> FindTarget(const std::string& flag_address,
-                                  const std::string& flag_namespace,
+                                  const std::string& flag_namespace, const tls::Files& flag_tls,
                                   const std::function<const char*(const char*)>& environment) {
   Target target{.address = kDefaultCoordinator, .name_space = "", .source = "default"};
   const char* config_home = environment("XDG_CONFIG_HOME");
@@ -52,13 +61,24 @@ absl::StatusOr<Target> FindTarget(const std::string& flag_address,
   } else if (home != nullptr && *home != '\0') {
     folder = std::string(home) + "/.config";
   }
-  if (!folder.empty()) MEGA_RETURN_IF_ERROR(ReadConfig(folder + "/megactl/config.yaml", target));
+  tls::Files files;
+  if (!folder.empty()) {
+    MEGA_RETURN_IF_ERROR(ReadConfig(folder + "/megactl/config.yaml", target, files));
+  }
   if (const char* address = environment("MEGACTL_COORDINATOR"); address && *address) {
     target.address = address;
     target.source = "MEGACTL_COORDINATOR";
   }
   if (const char* name_space = environment("MEGACTL_NAMESPACE"); name_space && *name_space)
     target.name_space = name_space;
+  const auto said = [&](const char* name) {
+    const char* value = environment(name);
+    return std::string(value != nullptr ? value : "");
+  };
+  const tls::Files of_environment{said("MEGACTL_TLS_CA"), said("MEGACTL_TLS_CERT"),
+                                  said("MEGACTL_TLS_KEY")};
+  if (of_environment.any()) files = of_environment;
+  if (flag_tls.any()) files = flag_tls;
   if (!flag_address.empty()) {
     target.address = flag_address;
     target.source = "--coordinator";
@@ -76,6 +96,8 @@ absl::StatusOr<Target> FindTarget(const std::string& flag_address,
     return InvalidArgument("coordinator '{}' (from {}) has no port; write HOST:PORT, such as {}",
                            target.address, target.source, kDefaultCoordinator);
   }
+  MEGA_ASSIGN_OR_RETURN(target.identity,
+                        tls::Load(files, {tls::PeerName::Kind::kUser, ""}, absl::Now()));
   return target;
 }
 

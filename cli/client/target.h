@@ -1,12 +1,19 @@
 // Which coordinator and namespace: flag, then environment, then ~/.config/megactl/config.yaml:
 //   coordinator: host:7070
 //   namespace: team
+//   tls_ca: FILE
+//   tls_cert: FILE
+//   tls_key: FILE
+// Files are looked for beside the configuration. All of TLS comes from one place: flags,
+// environment (MEGACTL_TLS_CA, MEGACTL_TLS_CERT, MEGACTL_TLS_KEY) or file.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/status.h"
+#include "base/tls/identity.h"
 
 namespace mega::cli {
 
@@ -14,14 +21,15 @@ struct Target {
   std::string address;
   std::string name_space;
   std::string source;  // what said so: "--coordinator", "MEGACTL_COORDINATOR", the file, "default"
+  std::shared_ptr<const tls::Identity> identity{};  // null: plain text
 };
 
 inline constexpr char kDefaultCoordinator[] = "127.0.0.1:7070";
 
-// `flag_address` and `flag_namespace` are empty when not given; `environment` is getenv or a test's
+// What a flag did not give is empty; `environment` is getenv or a test's
 // table (nullptr: unset).
 absl::StatusOr<Target> FindTarget(const std::string& flag_address,
-                                  const std::string& flag_namespace,
+                                  const std::string& flag_namespace, const tls::Files& flag_tls,
                                   const std::function<const char*(const char*)>& environment);
 
 }  // namespace mega::cli

@@ -30,7 +30,7 @@ const char* Word(Output output) {
 }  // namespace
 
 absl::StatusOr<Target> Shell::FindTarget() const {
-  return cli::FindTarget(coordinator, name_space,
+  return cli::FindTarget(coordinator, name_space, tls,
                          [](const char* name) { return std::getenv(name); });
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/command_line/command_line.h"
 #include "base/status.h"
+#include "base/tls/identity.h"
 #include "cli/client/client.h"
 #include "cli/client/exit_code.h"
 #include "cli/spec/job_yaml.h"
@@ -16,6 +17,7 @@ namespace mega::cli {
 struct Shell {
   std::string coordinator;  // --coordinator; empty: not given
   std::string name_space;   // -n; empty: not given
+  tls::Files tls;           // --tls-ca, --tls-cert, --tls-key; likewise
   ColorMode color = ColorMode::kAuto;
 
   absl::StatusOr<Target> FindTarget() const;
@@ -49,7 +51,9 @@ void AddPlan(Command program, const Shell& shell);
 void AddGenerate(Command program);
 void AddCheckpoints(Command program, const Shell& shell);
 void AddData(Command program);
+void AddPki(Command program);
 void AddVersion(Command program, const Shell& shell);
+void AddWhoAmI(Command program, const Shell& shell);
 void AddCompletion(Command program);
 void AddSchema(Command program);
 

@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "base/message_size.h"
 #include "base/metrics/metrics_server.h"
+#include "base/tls/credentials.h"
+#include "base/tls/options.h"
 #include "coordinator/planner/planner.h"
 #include "coordinator/service/exporter.h"
 #include "coordinator/service/random_id.h"
@@ -79,7 +81,8 @@ class CoordinatorImpl final : public Coordinator {
   absl::Status Start(state::StateStore* store) {
     MEGA_ASSIGN_OR_RETURN(const ListenAddress listen,
                           ParseListenAddress("--listen", options_.listen));
-    MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed("--listen", listen, options_.insecure));
+    MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed(
+        "--listen", listen, options_.insecure || options_.identity != nullptr, tls::kRemedy));
     // First of all: a port in use is found before the state is touched, and who calls while a large
     // state is loaded is told so.
     MEGA_RETURN_IF_ERROR(Serve(listen));
@@ -104,7 +107,8 @@ class CoordinatorImpl final : public Coordinator {
     shell_ = std::make_unique<const Shell>(Shell{*loop_, reads_, sessions_, logs_, *recorder_,
                                                  *checks_, *forecasts_, *history_, *store_, clock_,
                                                  options_.hello_deadline});
-    gate_.Open(*shell_);
+    user_gate_.Open(*shell_);
+    worker_gate_.Open(*shell_);
     server_->GetHealthCheckService()->SetServingStatus(true);
     return absl::OkStatus();
   }
@@ -144,7 +148,8 @@ class CoordinatorImpl final : public Coordinator {
     if (options_.metrics_listen.empty()) return absl::OkStatus();
     MEGA_ASSIGN_OR_RETURN(const ListenAddress listen,
                           ParseListenAddress("--metrics-listen", options_.metrics_listen));
-    MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed("--metrics-listen", listen, options_.insecure));
+    MEGA_RETURN_IF_ERROR(
+        CheckPlainTextAllowed("--metrics-listen", listen, options_.insecure, tls::kMetricsRemedy));
     MEGA_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(listen, exporter_));
     metrics_address_ = metrics_->address().ToString();
     return absl::OkStatus();
@@ -191,7 +196,8 @@ class CoordinatorImpl final : public Coordinator {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     int port = 0;
-    builder.AddListeningPort(listen.ToString(), grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort(listen.ToString(), tls::ServerCredentials(options_.identity.get()),
+                             &port);
     builder.SetMaxReceiveMessageSize(kMostMessageBytes);
     builder.SetMaxSendMessageSize(kMostMessageBytes);
     // A second coordinator on the port must fail, not share it.
@@ -252,10 +258,11 @@ class CoordinatorImpl final : public Coordinator {
   std::unique_ptr<WorkThread> plans_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<const Shell> shell_;
-  Gate gate_;
-  JobServiceImpl jobs_{gate_};
-  ClusterServiceImpl cluster_{gate_};
-  WorkerServiceImpl workers_{gate_};
+  Gate user_gate_{tls::PeerName::Kind::kUser};
+  Gate worker_gate_{tls::PeerName::Kind::kNode};
+  JobServiceImpl jobs_{user_gate_};
+  ClusterServiceImpl cluster_{user_gate_};
+  WorkerServiceImpl workers_{worker_gate_};
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
   std::string metrics_address_;

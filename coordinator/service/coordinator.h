@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "base/status.h"
+#include "base/tls/identity.h"
 #include "coordinator/core/options.h"
 #include "coordinator/state/state_store.h"
 
@@ -15,11 +16,12 @@ namespace mega::service {
 
 struct CoordinatorOptions {
   std::string listen = "127.0.0.1:0";
-  std::string metrics_listen = "127.0.0.1:0";  // empty: no metrics
-  std::string state_dir;                       // made if absent
-  bool accept_lost_state = false;              // changes that were acknowledged may be missing
-  bool insecure = false;                       // may listen beyond loopback
-  int64_t journal_bytes = 1 << 30;             // 0: no journal
+  std::string metrics_listen = "127.0.0.1:0";     // empty: no metrics
+  std::string state_dir;                          // made if absent
+  bool accept_lost_state = false;                 // changes that were acknowledged may be missing
+  std::shared_ptr<const tls::Identity> identity;  // null: plain text
+  bool insecure = false;                          // may speak plain text beyond loopback
+  int64_t journal_bytes = 1 << 30;                // 0: no journal
   size_t most_checks_waiting = 1'000;  // calls that validate or plan, and as many that forecast
   absl::Duration hello_deadline = absl::Seconds(10);  // a session without one by then is ended
   core::Options core;

@@ -1,12 +1,14 @@
 // The port opens before the state is loaded, which may take a while: until then every call is
-// refused with a reason, so that clients, workers and probes hear more than a closed port.
+// refused with a reason, so that clients, workers and probes hear more than a closed port. And each
+// service is for one kind of callers.
 #pragma once
 
 #include <atomic>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
+#include "base/tls/peer_name.h"
+#include "coordinator/service/access.h"
 #include "coordinator/service/failed_call.h"
 #include "coordinator/service/rpc_status.h"
 #include "coordinator/service/shell.h"
@@ -17,26 +19,45 @@ namespace mega::service {
 
 class Gate {
  public:
+  // `callers`: who may call what is behind it.
+  explicit Gate(tls::PeerName::Kind callers) : callers_(callers) {}
+
   // From now on calls go to their RPCs. `shell` outlives the server.
   void Open(const Shell& shell) { shell_.store(&shell, std::memory_order_release); }
 
-  // rpc(shell, args…), or a reactor that ends the call with UNAVAILABLE.
+  // rpc(shell, [context,] args…), or a reactor that ends the call: with UNAVAILABLE, or with
+  // PERMISSION_DENIED.
   template <typename Reactor, typename... Params, typename... Args>
-  Reactor* Call(Reactor* (*rpc)(const Shell&, Params...), Args&&... args) const {
-    if (const Shell* shell = shell_.load(std::memory_order_acquire)) {
-      return rpc(*shell, std::forward<Args>(args)...);
+  Reactor* Call(Reactor* (*rpc)(const Shell&, Params...), grpc::CallbackServerContext* context,
+                Args&&... args) const {
+    if (grpc::Status denied = CheckCaller(*context, callers_); !denied.ok()) {
+      return Refuse<Reactor>(context, std::move(denied));
     }
-    grpc::Status loading =
-        RpcError(absl::StatusCode::kUnavailable, "STATE_LOADING",
-                 "the coordinator has started and is loading its state; try again in a moment");
-    if constexpr (std::is_same_v<Reactor, grpc::ServerUnaryReactor>) {
-      return Done(std::get<0>(std::tie(args...)), std::move(loading));
+    const Shell* shell = shell_.load(std::memory_order_acquire);
+    if (shell == nullptr) {
+      return Refuse<Reactor>(
+          context,
+          RpcError(absl::StatusCode::kUnavailable, "STATE_LOADING",
+                   "the coordinator has started and is loading its state; try again in a moment"));
+    }
+    if constexpr (std::is_invocable_v<decltype(rpc), const Shell&, decltype(context), Args...>) {
+      return rpc(*shell, context, std::forward<Args>(args)...);
     } else {
-      return new FailedCall<Reactor>(std::move(loading));
+      return rpc(*shell, std::forward<Args>(args)...);
     }
   }
 
  private:
+  template <typename Reactor>
+  static Reactor* Refuse(grpc::CallbackServerContext* context, grpc::Status status) {
+    if constexpr (std::is_same_v<Reactor, grpc::ServerUnaryReactor>) {
+      return Done(context, std::move(status));
+    } else {
+      return new FailedCall<Reactor>(std::move(status));
+    }
+  }
+
+  const tls::PeerName::Kind callers_;
   std::atomic<const Shell*> shell_ = nullptr;
 };
 

@@ -9,10 +9,12 @@
 #include <iostream>
 #include <string>
 
+#include "absl/time/clock.h"
 #include "base/atomic_file.h"
 #include "base/command_line/command_line.h"
 #include "base/grpc_log.h"
 #include "base/log.h"
+#include "base/tls/options.h"
 #include "base/version.h"
 #include "coordinator/service/coordinator.h"
 #include "coordinator/service/replay.h"
@@ -30,6 +32,7 @@ constexpr absl::Duration kLongestRetention = absl::Hours(24 * 365 * 100);
 
 struct ServeFlags {
   service::CoordinatorOptions options;
+  tls::Files tls;
   std::string port_file;
   std::string metrics_port_file;
   std::string lease = "10s";
@@ -100,6 +103,9 @@ int Serve(ServeFlags flags) {
   if (absl::Status status = FillDurations(flags, &flags.options.core); !status.ok()) {
     return CannotStart(status);
   }
+  auto identity = tls::Load(flags.tls, {tls::PeerName::Kind::kCoordinator, ""}, absl::Now());
+  if (!identity.ok()) return CannotStart(identity.status());
+  flags.options.identity = *std::move(identity);
   // Before any thread starts, so that all inherit the mask and only the descriptor gets them.
   sigset_t stop;
   sigemptyset(&stop);
@@ -190,6 +196,7 @@ void AddServeFlags(Command program, ServeFlags& flags) {
       .InRange(0, int64_t{1} << 44);
   program.AddFlag("--accept-lost-state", options.accept_lost_state,
                   "Start although changes that were acknowledged are missing from --state-dir");
+  tls::AddOptions(program, flags.tls);
   program.AddFlag("--insecure", options.insecure,
                   "Plain text beyond loopback: only on a trusted network");
   AddLogLevel(program, flags.log_level);

@@ -36,15 +36,15 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
   }
   grpc::ServerWriteReactor<v1::JobEvent>* WatchEvents(
       Context* context, const v1::WatchEventsRequest* request) override {
-    return gate_.Call(service::WatchEvents, *request);
+    return gate_.Call(service::WatchEvents, context, *request);
   }
   grpc::ServerWriteReactor<v1::StepReport>* StreamSteps(
       Context* context, const v1::StreamStepsRequest* request) override {
-    return gate_.Call(service::StreamSteps, *request);
+    return gate_.Call(service::StreamSteps, context, *request);
   }
   grpc::ServerWriteReactor<v1::LogChunk>* StreamLogs(
       Context* context, const v1::StreamLogsRequest* request) override {
-    return gate_.Call(service::StreamLogs, *request);
+    return gate_.Call(service::StreamLogs, context, *request);
   }
   grpc::ServerUnaryReactor* PauseJob(Context* context, const v1::PauseJobRequest* request,
                                      v1::Job* response) override {
@@ -125,11 +125,12 @@ class ClusterServiceImpl final : public v1::ClusterService::CallbackService {
     return gate_.Call(service::DeleteNamespace, context, *request, *response);
   }
 
-  // Of later releases.
   grpc::ServerUnaryReactor* WhoAmI(Context* context, const v1::WhoAmIRequest* /*request*/,
-                                   v1::WhoAmIResponse* /*response*/) override {
-    return Done(context, NotImplemented("WhoAmI"));
+                                   v1::WhoAmIResponse* response) override {
+    return gate_.Call(service::WhoAmI, context, *response);
   }
+
+  // Of later releases.
   grpc::ServerUnaryReactor* ListAuditRecords(Context* context,
                                              const v1::ListAuditRecordsRequest* /*request*/,
                                              v1::ListAuditRecordsResponse* /*response*/) override {
@@ -154,11 +155,11 @@ class WorkerServiceImpl final : public v1::WorkerService::CallbackService {
   }
   grpc::ServerReadReactor<v1::StepReport>* PushSteps(Context* context,
                                                      v1::PushStepsResponse* response) override {
-    return gate_.Call(service::PushSteps, *response);
+    return gate_.Call(service::PushSteps, context, *response);
   }
   grpc::ServerReadReactor<v1::LogChunk>* PushLogs(Context* context,
                                                   v1::PushLogsResponse* response) override {
-    return gate_.Call(service::PushLogs, *response);
+    return gate_.Call(service::PushLogs, context, *response);
   }
 
  private:

@@ -52,6 +52,10 @@ constexpr Example kExamples[] = {
     {"docs/guide/monitoring.md", "megactl steps", How::kRun},
     {"docs/guide/recovery.md", "recovery:", How::kSection},
     {"docs/guide/health.md", "health:", How::kSection},
+    {"docs/guide/security.md", "megactl pki init", How::kRun},
+    {"docs/guide/security.md", "mega-coordinator ", How::kServe},
+    {"docs/guide/security.md", "mega-worker ", How::kServe},
+    {"docs/guide/security.md", "export MEGACTL_COORDINATOR", How::kRun},
     {"docs/guide/queue.md", "scheduling:", How::kSection},
     // Need a container builder and a cluster.
     {"docs/guide/kubernetes.md", "docker build", How::kSyntax},

@@ -89,6 +89,7 @@ std::string Cluster::worker_metrics_address(const std::string& node) const {
 
 Result Cluster::Ctl(std::vector<std::string> arguments, Seconds within) const {
   std::vector<std::string> argv = {Binary("megactl"), "--coordinator", address_};
+  argv.insert(argv.end(), certificate_.begin(), certificate_.end());
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   return RunProgram(argv, within);
 }

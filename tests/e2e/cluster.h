@@ -29,6 +29,8 @@ class Cluster {
   Process& worker(const std::string& node) { return *workers_.at(node); }
   std::string worker_metrics_address(const std::string& node) const;
 
+  // Of megactl before its command: the certificate of a user.
+  void ShowCertificate(std::vector<std::string> flags) { certificate_ = std::move(flags); }
   // megactl with this coordinator.
   Result Ctl(std::vector<std::string> arguments, Seconds within = Seconds(60)) const;
   nlohmann::json CtlJson(std::vector<std::string> arguments) const;
@@ -47,6 +49,7 @@ class Cluster {
 
  private:
   TempDir dir_;
+  std::vector<std::string> certificate_;
   std::string address_ = "127.0.0.1:0";
   std::string metrics_address_ = "127.0.0.1:0";
   std::unique_ptr<Process> coordinator_;

@@ -22,19 +22,20 @@ struct Allowed {
 };
 const std::vector<Allowed>& Table() {
   static const auto* table = new std::vector<Allowed>{
+      {"base/tls", {"base/command_line"}},
       {"base", {}},
       {"manifest", {}},
       {"kernels", {"kernels"}},
       {"coordinator/core", {"coordinator/core", "coordinator/planner/spec", "manifest"}},
       {"coordinator/state", {"coordinator/state", "coordinator/core"}},
       {"coordinator/planner", {"coordinator/planner"}},
-      {"coordinator/service", {"coordinator", "base/metrics", "base/command_line"}},
-      {"worker/daemon", {"worker/daemon", "base/metrics", "base/command_line"}},
+      {"coordinator/service", {"coordinator", "base/metrics", "base/tls", "base/command_line"}},
+      {"worker/daemon", {"worker/daemon", "base/metrics", "base/tls", "base/command_line"}},
       {"worker/engine",
        {"worker/engine", "kernels", "base/command_line", "coordinator/planner/spec",
         "coordinator/planner/model", "coordinator/planner/layout", "coordinator/planner/schedule",
         "manifest"}},
-      {"cli", {"cli", "coordinator/planner", "manifest", "base/command_line"}}};
+      {"cli", {"cli", "coordinator/planner", "manifest", "base/tls", "base/command_line"}}};
   return *table;
 }
 

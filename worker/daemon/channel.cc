@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/message_size.h"
+#include "base/tls/credentials.h"
 
 namespace mega::daemon {
 namespace {
@@ -13,7 +14,7 @@ constexpr int kMostPeerBytes = 64 << 10;
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> MakeChannel(const Coordinator& coordinator) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
   arguments.SetMaxSendMessageSize(kMostMessageBytes);
@@ -26,17 +27,20 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // How long one attempt to connect may take; the time between attempts is ours.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(coordinator.address,
+                                   tls::ChannelCredentials(coordinator.identity.get()), arguments);
 }
 
-std::shared_ptr<grpc::Channel> MakePeerChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> MakePeerChannel(const std::string& address, const std::string& node,
+                                               const tls::Identity* identity) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMostPeerBytes);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  if (identity != nullptr) arguments.SetSslTargetNameOverride(tls::NodeServerName(node));
+  return grpc::CreateCustomChannel(address, tls::ChannelCredentials(identity), arguments);
 }
 
 absl::Duration Backoff::Next() {

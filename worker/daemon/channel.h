@@ -10,12 +10,20 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "base/tls/identity.h"
 
 namespace mega::daemon {
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address);
-// To another worker: dialled by gRPC itself, at least once a second while calls come.
-std::shared_ptr<grpc::Channel> MakePeerChannel(const std::string& address);
+// Where the coordinator is, and who this worker is to it.
+struct Coordinator {
+  std::string address;                              // host:port
+  std::shared_ptr<const tls::Identity> identity{};  // null: plain text
+};
+std::shared_ptr<grpc::Channel> MakeChannel(const Coordinator& coordinator);
+// To the worker of another node: dialled by gRPC itself, at least once a second while calls come.
+// Over TLS whoever answers there must be that node.
+std::shared_ptr<grpc::Channel> MakePeerChannel(const std::string& address, const std::string& node,
+                                               const tls::Identity* identity);
 
 // 0.2 s, doubling to 5 s, each time spread over half to all of it: a fleet that lost its
 // coordinator must not return as one.

@@ -93,11 +93,12 @@ absl::Status Daemon::TakeOverState(const EngineVersion& engine) {
 }
 
 void Daemon::BuildParts(const ListenAddress& listen) {
-  reports_ = std::make_unique<Reports>(options_.coordinator);
+  const Coordinator coordinator{options_.coordinator, options_.identity};
+  reports_ = std::make_unique<Reports>(coordinator);
   progress_ = std::make_unique<ProgressTable>(
       options_.lease.heartbeat,
       [this](v1::WorkerMessage message) { session_->Send(std::move(message)); });
-  log_streams_ = std::make_unique<LogStreams>(options_.coordinator);
+  log_streams_ = std::make_unique<LogStreams>(coordinator);
   capture_ = std::make_unique<LogCapture>(
       [this](const RankKey& key) { loop_.Post([this, key] { ranks_->OnLogEnd(key); }); });
   supervisor_ = std::make_unique<Supervisor>(
@@ -106,9 +107,8 @@ void Daemon::BuildParts(const ListenAddress& listen) {
         loop_.Post([this, key, exit, by_worker] { ranks_->OnProcessExit(key, exit, by_worker); });
       });
   witness_client_ = std::make_unique<WitnessClient>(
-      node_, [this](lease::Input input) { session_->Feed(std::move(input)); });
-  session_ =
-      std::make_unique<Session>(options_.coordinator, options_.lease, clock_, SessionCallbacks());
+      node_, options_.identity, [this](lease::Input input) { session_->Feed(std::move(input)); });
+  session_ = std::make_unique<Session>(coordinator, options_.lease, clock_, SessionCallbacks());
   removals_ = std::make_unique<Removals>(state_dir_->path(), loop_, chores_, Removals::Options{});
   removals_->Load();
   ranks_ = std::make_unique<Ranks>(
@@ -140,7 +140,7 @@ absl::Status Daemon::ServeWitness(const ListenAddress& listen) {
                                              return session_->Relay(std::move(heartbeat));
                                            }});
   int port = 0;
-  MEGA_ASSIGN_OR_RETURN(server_, Serve(*witness_, options_.listen, &port));
+  MEGA_ASSIGN_OR_RETURN(server_, Serve(*witness_, options_.listen, options_.identity.get(), &port));
   node_.set_address(AdvertisedAddress(listen.host, port));
   return absl::OkStatus();
 }

@@ -41,7 +41,8 @@ namespace mega::daemon {
 class Daemon {
  public:
   struct Options {
-    std::string coordinator;  // host:port
+    std::string coordinator;                        // host:port
+    std::shared_ptr<const tls::Identity> identity;  // null: plain text
     std::string node;
     std::string state_dir;
     int64_t devices = 0;  // 0: one for each core

@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kDeadline{10};
 
 }  // namespace
 
-LogRefusals::LogRefusals(std::string coordinator)
+LogRefusals::LogRefusals(Coordinator coordinator)
     : coordinator_(std::move(coordinator)), thread_([this](std::stop_token stop) { Run(stop); }) {}
 
 LogRefusals::~LogRefusals() {

@@ -10,12 +10,13 @@
 
 #include "base/mutex.h"
 #include "mega/v1/worker.pb.h"
+#include "worker/daemon/channel.h"
 
 namespace mega::daemon {
 
 class LogRefusals {
  public:
-  explicit LogRefusals(std::string coordinator);
+  explicit LogRefusals(Coordinator coordinator);
   ~LogRefusals();
 
   // Beyond a few thousand that wait, the oldest is given up: its reader has gone by then.
@@ -25,7 +26,7 @@ class LogRefusals {
   void Run(std::stop_token stop);
   void Send(const std::deque<v1::LogChunk>& chunks);
 
-  const std::string coordinator_;
+  const Coordinator coordinator_;
 
   Mutex mu_;
   CondVar changed_;

@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "mega/v1/worker.pb.h"
+#include "worker/daemon/channel.h"
 #include "worker/daemon/log_refusals.h"
 #include "worker/daemon/rank_log.h"
 
@@ -19,7 +20,7 @@ namespace mega::daemon {
 
 class LogStreams {
  public:
-  explicit LogStreams(const std::string& coordinator)
+  explicit LogStreams(const Coordinator& coordinator)
       : coordinator_(coordinator), refusals_(coordinator) {}
   ~LogStreams();
 
@@ -40,7 +41,7 @@ class LogStreams {
            const absl::StatusOr<std::shared_ptr<RankLog>>& log, grpc::ClientContext& context);
   void JoinEnded() MEGA_REQUIRES(mu_);
 
-  const std::string coordinator_;
+  const Coordinator coordinator_;
   LogRefusals refusals_;
 
   Mutex mu_;

@@ -8,12 +8,14 @@
 #include <filesystem>
 #include <optional>
 
+#include "absl/time/clock.h"
 #include "base/atomic_file.h"
 #include "base/command_line/command_line.h"
 #include "base/dns_name.h"
 #include "base/grpc_log.h"
 #include "base/listen_address.h"
 #include "base/log.h"
+#include "base/tls/options.h"
 #include "base/unique_fd.h"
 #include "base/version.h"
 #include "worker/daemon/daemon.h"
@@ -29,6 +31,7 @@ struct Flags {
   std::string port_file;
   std::string metrics_port_file;
   log::Level log_level = log::Level::kInfo;
+  tls::Files tls;
   bool insecure = false;
   bool exit_on_stdin_eof = false;
 };
@@ -66,23 +69,24 @@ void Declare(Program& program, Flags& flags) {
       .InRange(0, int64_t{1} << 50)
       .ShowDefault();
   AddLogLevel(program, flags.log_level);
+  tls::AddOptions(program, flags.tls);
   program.AddFlag("--insecure", flags.insecure,
-                  "Allow addresses beyond loopback although this release has no TLS");
+                  "Plain text beyond loopback: only on a trusted network");
   program.AddFlag("--exit-on-stdin-eof", flags.exit_on_stdin_eof,
                   "Leave when standard input ends: a parent that dies takes this worker with it");
   program.AddVersion(kVersion);
 }
 
 absl::Status CheckAddresses(const Flags& flags) {
-  const std::pair<const char*, std::string> addresses[] = {
-      {"--coordinator", flags.daemon.coordinator},
-      {"--listen", flags.daemon.listen},
-      {"--metrics-listen", flags.daemon.metrics_listen}};
-  for (const auto& [flag, value] : addresses) {
+  const bool is_tls = flags.tls.any();
+  const auto check = [&](const char* flag, const std::string& value, bool is_allowed,
+                         std::string_view remedy) -> absl::Status {
     MEGA_ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(flag, value));
-    MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed(flag, address, flags.insecure));
-  }
-  return absl::OkStatus();
+    return CheckPlainTextAllowed(flag, address, flags.insecure || is_allowed, remedy);
+  };
+  MEGA_RETURN_IF_ERROR(check("--coordinator", flags.daemon.coordinator, is_tls, tls::kRemedy));
+  MEGA_RETURN_IF_ERROR(check("--listen", flags.daemon.listen, is_tls, tls::kRemedy));
+  return check("--metrics-listen", flags.daemon.metrics_listen, false, tls::kMetricsRemedy);
 }
 
 absl::Status Complete(Flags& flags) {
@@ -93,6 +97,9 @@ absl::Status Complete(Flags& flags) {
                            flags.node ? "--node" : "the name of this machine", flags.daemon.node,
                            kHostNameRule, flags.node ? "" : ". Give another by --node NAME");
   }
+  MEGA_ASSIGN_OR_RETURN(
+      flags.daemon.identity,
+      tls::Load(flags.tls, {tls::PeerName::Kind::kNode, flags.daemon.node}, absl::Now()));
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   flags.daemon.probe = {self.string(), "probe"};

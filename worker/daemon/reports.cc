@@ -13,7 +13,7 @@ constexpr auto kStreamTime = std::chrono::seconds(5);
 constexpr int kStreamReports = 5'000;
 }  // namespace
 
-Reports::Reports(std::string coordinator, size_t capacity)
+Reports::Reports(Coordinator coordinator, size_t capacity)
     : coordinator_(std::move(coordinator)),
       buffer_(capacity),
       thread_([this](std::stop_token stop) { Run(stop); }) {}

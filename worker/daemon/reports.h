@@ -12,6 +12,7 @@
 
 #include "base/mutex.h"
 #include "mega/v1/telemetry.pb.h"
+#include "worker/daemon/channel.h"
 #include "worker/daemon/rank_key.h"
 #include "worker/daemon/report_buffer.h"
 
@@ -19,7 +20,7 @@ namespace mega::daemon {
 
 class Reports {
  public:
-  explicit Reports(std::string coordinator, size_t capacity = 100'000);
+  explicit Reports(Coordinator coordinator, size_t capacity = 100'000);
   ~Reports();
 
   // Never blocks on the network.
@@ -38,7 +39,7 @@ class Reports {
   // One stream's life. True when its receipt came.
   bool SendOnce(std::stop_token stop, std::shared_ptr<grpc::Channel>& channel);
 
-  const std::string coordinator_;
+  const Coordinator coordinator_;
 
   mutable Mutex mu_;
   CondVar changed_;

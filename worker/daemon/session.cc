@@ -23,7 +23,7 @@ constexpr size_t kMostInputs = 256;
 
 }  // namespace
 
-Session::Session(std::string coordinator, lease::Options options, const Clock& clock,
+Session::Session(Coordinator coordinator, lease::Options options, const Clock& clock,
                  Callbacks callbacks)
     : coordinator_(std::move(coordinator)), clock_(clock), callbacks_(std::move(callbacks)) {
   lease_.options = options;
@@ -133,7 +133,7 @@ void Session::HangUp(const absl::Status& why, bool leaving, absl::Duration now) 
     const std::string reason = cut_.empty() ? std::string(why.message()) : cut_;
     if (was_connected) {
       log::Warn("the session with the coordinator ended; dialling again",
-                {{"coordinator", coordinator_}, {"why", reason}});
+                {{"coordinator", coordinator_.address}, {"why", reason}});
     } else {
       TellOutage(reason, now);
     }
@@ -147,13 +147,13 @@ void Session::TellOutage(const std::string& why, absl::Duration now) {
   const bool is_refused = !refusal_.empty();
   if (!outage_.Due(is_refused ? OutageNotice::Kind::kRefused : OutageNotice::Kind::kUnreachable,
                    now)) {
-    log::Debug("no session", {{"coordinator", coordinator_}, {"why", why}});
+    log::Debug("no session", {{"coordinator", coordinator_.address}, {"why", why}});
   } else if (is_refused) {
     log::Error("the coordinator does not take this worker now; trying on",
-               {{"coordinator", coordinator_}, {"why", refusal_}});
+               {{"coordinator", coordinator_.address}, {"why", refusal_}});
   } else {
     log::Warn("cannot reach the coordinator; trying on until it answers",
-              {{"coordinator", coordinator_}, {"why", why}});
+              {{"coordinator", coordinator_.address}, {"why", why}});
   }
 }
 
@@ -178,7 +178,7 @@ void Session::TakeLease(const v1::Lease& lease, absl::Duration now) {
   Obey(lease::Step(lease_, granted, now), now);
   if (!connected_.exchange(true)) {
     log::Info("in session with the coordinator",
-              {{"coordinator", coordinator_}, {"session", lease.session()}});
+              {{"coordinator", coordinator_.address}, {"session", lease.session()}});
     backoff_.Reset();
     outage_.Over();
     callbacks_.up();
@@ -205,7 +205,7 @@ void Session::Hear(v1::CoordinatorMessage message, absl::Duration now) {
       refusal_ = message.reject().reason();
       if (message.reject().fatal()) {
         callbacks_.fatal(FailedPrecondition("the coordinator at {} refuses this worker: {}",
-                                            coordinator_, refusal_));
+                                            coordinator_.address, refusal_));
       }
       break;
     }

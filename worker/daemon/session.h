@@ -44,7 +44,7 @@ class Session {
     std::function<void(absl::Status)> fatal;  // the coordinator will never take this worker
   };
 
-  Session(std::string coordinator, lease::Options options, const Clock& clock, Callbacks callbacks);
+  Session(Coordinator coordinator, lease::Options options, const Clock& clock, Callbacks callbacks);
   ~Session();
 
   void Start();  // dials from now on
@@ -76,7 +76,7 @@ class Session {
   void TellOutage(const std::string& why, absl::Duration now);
   void Obey(const lease::Decision& decision, absl::Duration now);
 
-  const std::string coordinator_;
+  const Coordinator coordinator_;
   const Clock& clock_;
   const Callbacks callbacks_;
 

@@ -6,7 +6,7 @@
 
 namespace mega::daemon {
 
-SessionStream::SessionStream(const std::string& coordinator, const v1::WorkerMessage& hello,
+SessionStream::SessionStream(const Coordinator& coordinator, const v1::WorkerMessage& hello,
                              Callbacks callbacks)
     : callbacks_(std::move(callbacks)),
       channel_(MakeChannel(coordinator)),

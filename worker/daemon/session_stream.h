@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "base/status.h"
 #include "mega/v1/worker.grpc.pb.h"
+#include "worker/daemon/channel.h"
 
 namespace mega::daemon {
 
@@ -23,7 +24,7 @@ class SessionStream : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   };
 
   // `hello` is the first message.
-  SessionStream(const std::string& coordinator, const v1::WorkerMessage& hello,
+  SessionStream(const Coordinator& coordinator, const v1::WorkerMessage& hello,
                 Callbacks callbacks);
 
   // False when the queue is full: the coordinator does not read, and the call should be cancelled.

@@ -28,21 +28,29 @@ struct WitnessClient::Call {
   v1::RelayHeartbeatResponse lease;
 };
 
-WitnessClient::WitnessClient(const v1::Node& self, std::function<void(lease::Input)> heard)
-    : node_(self.name()), incarnation_(self.incarnation()), heard_(std::move(heard)) {}
+WitnessClient::WitnessClient(const v1::Node& self, std::shared_ptr<const tls::Identity> identity,
+                             std::function<void(lease::Input)> heard)
+    : node_(self.name()),
+      incarnation_(self.incarnation()),
+      identity_(std::move(identity)),
+      heard_(std::move(heard)) {}
 
 void WitnessClient::Ask(int64_t round, const v1::WitnessSet& witnesses) {
   std::vector<std::shared_ptr<Call>> calls;
   {
     MutexLock lock(mu_);
     if (stopped_) return;
-    std::map<std::string, std::shared_ptr<v1::WitnessService::Stub>> stubs;
+    std::map<Place, std::shared_ptr<v1::WitnessService::Stub>> stubs;
     for (const v1::Witness& witness : witnesses.witnesses()) {
-      auto& stub = stubs[witness.address()];
-      if (const auto known = stubs_.find(witness.address()); known != stubs_.end()) {
+      const Place place{witness.node(), witness.address()};
+      auto& stub = stubs[place];
+      if (const auto known = stubs_.find(place); known != stubs_.end()) {
         stub = known->second;
       }
-      if (!stub) stub = v1::WitnessService::NewStub(MakePeerChannel(witness.address()));
+      if (!stub) {
+        stub = v1::WitnessService::NewStub(
+            MakePeerChannel(witness.address(), witness.node(), identity_.get()));
+      }
       if (calls_.size() >= kMostCalls) continue;
       auto call = std::make_shared<Call>();
       call->stub = stub;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/dns_name.h"
+#include "base/tls/credentials.h"
 #include "fmt/core.h"
 
 namespace mega::daemon {
@@ -15,6 +16,16 @@ namespace {
 constexpr size_t kMostWaiting = 1024;
 // A worker asks once a heartbeat and gives up after two; only its newest is worth anything.
 constexpr ptrdiff_t kMostOfOne = 4;
+
+// Over TLS a node asks for itself alone.
+grpc::Status CheckAsker(const grpc::CallbackServerContext& context, const std::string& node) {
+  if (!tls::IsAuthenticated(*context.auth_context())) return grpc::Status::OK;
+  const auto caller = tls::PeerOf(*context.auth_context());
+  if (caller == tls::PeerName{tls::PeerName::Kind::kNode, node}) return grpc::Status::OK;
+  return {grpc::StatusCode::PERMISSION_DENIED,
+          fmt::format("{} asks on behalf of node '{}'",
+                      caller ? tls::Describe(*caller) : "no part of a cluster", node)};
+}
 
 }  // namespace
 
@@ -82,11 +93,14 @@ WitnessService::Waiting* WitnessService::TakeOldestBeyond(const std::string& nod
 grpc::ServerUnaryReactor* WitnessService::QueryWitness(grpc::CallbackServerContext* context,
                                                        const v1::QueryWitnessRequest* request,
                                                        v1::QueryWitnessResponse* response) {
-  response->set_node(node_);
-  response->set_incarnation(incarnation_);
-  response->set_no_session(callbacks_.no_session());
+  grpc::Status status = CheckAsker(*context, request->node());
+  if (status.ok()) {
+    response->set_node(node_);
+    response->set_incarnation(incarnation_);
+    response->set_no_session(callbacks_.no_session());
+  }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
+  reactor->Finish(std::move(status));
   return reactor;
 }
 
@@ -98,6 +112,10 @@ grpc::ServerUnaryReactor* WitnessService::RelayHeartbeat(grpc::CallbackServerCon
   if (!IsHostName(request->node())) {
     waiting->Finish({grpc::StatusCode::INVALID_ARGUMENT,
                      fmt::format("node is not the name of one: {}", kHostNameRule)});
+    return waiting;
+  }
+  if (grpc::Status denied = CheckAsker(*context, request->node()); !denied.ok()) {
+    waiting->Finish(std::move(denied));
     return waiting;
   }
   bool is_waiting = false;
@@ -123,7 +141,8 @@ grpc::ServerUnaryReactor* WitnessService::RelayHeartbeat(grpc::CallbackServerCon
 }
 
 absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(WitnessService& service,
-                                                    const std::string& listen, int* port) {
+                                                    const std::string& listen,
+                                                    const tls::Identity* identity, int* port) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -132,7 +151,7 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(WitnessService& service,
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Who connects and says nothing holds a descriptor for this long and no longer.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
-  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), port);
+  builder.AddListeningPort(listen, tls::ServerCredentials(identity), port);
   builder.RegisterService(&service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (!server || *port == 0) {

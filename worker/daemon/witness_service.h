@@ -12,6 +12,7 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
+#include "base/tls/identity.h"
 #include "mega/v1/worker.grpc.pb.h"
 
 namespace mega::daemon {
@@ -54,8 +55,10 @@ class WitnessService : public v1::WitnessService::CallbackService {
   std::map<Key, Waiting*> waiting_ MEGA_GUARDED_BY(mu_);
 };
 
-// Until the server is destroyed, on `listen` (--listen); port 0 takes a free one.
+// Until the server is destroyed, on `listen` (--listen); port 0 takes a free one. Plain text where
+// `identity` is null.
 absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(WitnessService& service,
-                                                    const std::string& listen, int* port);
+                                                    const std::string& listen,
+                                                    const tls::Identity* identity, int* port);
 
 }  // namespace mega::daemon

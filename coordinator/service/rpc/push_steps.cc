@@ -1,5 +1,9 @@
 // WorkerService.PushSteps: the end of the stream is answered when all its reports are in the
 // history, so an answer is a receipt.
+#include <algorithm>
+#include <optional>
+
+#include "coordinator/service/access.h"
 #include "coordinator/service/read_stream.h"
 #include "coordinator/service/rpc/rpcs.h"
 #include "coordinator/service/rpc_status.h"
@@ -14,7 +18,10 @@ constexpr size_t kMostReportBytes = 4 << 10;
 class PushStepsReactor final
     : public ReadStream<PushStepsReactor, grpc::ServerReadReactor<v1::StepReport>, v1::StepReport> {
  public:
-  explicit PushStepsReactor(const Shell& shell) : ReadStream(this), shell_(shell) { ReadNext(); }
+  PushStepsReactor(const Shell& shell, const Context& context)
+      : ReadStream(this), shell_(shell), caller_(CallerOf(context)) {
+    ReadNext();
+  }
 
  private:
   void OnMessage() override {
@@ -24,6 +31,11 @@ class PushStepsReactor final
                           fmt::format("a step report has {} bytes and may have {}; it comes from "
                                       "no worker of this release",
                                       bytes, kMostReportBytes)));
+    }
+    if (!IsOfCaller()) {
+      return End(RpcError(absl::StatusCode::kPermissionDenied, "RANK_OF_ANOTHER_NODE",
+                          fmt::format("rank {} of job '{}' does not run on {}", message_.rank(),
+                                      message_.job_uid(), tls::Describe(*caller_))));
     }
     v1::CoreEvent event;
     *event.mutable_step_report() = std::move(message_);
@@ -37,13 +49,28 @@ class PushStepsReactor final
     });
   }
 
+  // A report says nothing of its node, so the attempt does. What it says about none that is known
+  // changes nothing.
+  bool IsOfCaller() const {
+    if (!caller_) return true;
+    const auto job = shell_.reads.JobRecord(message_.job_uid());
+    if (job == nullptr) return true;
+    const auto attempt =
+        std::ranges::find(job->attempts(), message_.attempt(), &v1::Attempt::number);
+    if (attempt == job->attempts().end()) return true;
+    return message_.rank() >= 0 && message_.rank() < attempt->ranks_size() &&
+           attempt->ranks(static_cast<int>(message_.rank())).node() == caller_->name;
+  }
+
   const Shell shell_;
+  const std::optional<tls::PeerName> caller_;
 };
 
 }  // namespace
 
-grpc::ServerReadReactor<v1::StepReport>* PushSteps(const Shell& shell, v1::PushStepsResponse&) {
-  return new PushStepsReactor(shell);
+grpc::ServerReadReactor<v1::StepReport>* PushSteps(const Shell& shell, Context* context,
+                                                   v1::PushStepsResponse&) {
+  return new PushStepsReactor(shell, *context);
 }
 
 }  // namespace mega::service

@@ -30,9 +30,10 @@ grpc::ServerUnaryReactor* ListNodes(const Shell&, Context*, const v1::ListNodesR
 grpc::ServerUnaryReactor* ListNamespaces(const Shell&, Context*, const v1::ListNamespacesRequest&,
                                          v1::ListNamespacesResponse&);
 grpc::ServerUnaryReactor* GetVersion(const Shell&, Context*, v1::GetVersionResponse&);
+grpc::ServerUnaryReactor* WhoAmI(const Shell&, Context*, v1::WhoAmIResponse&);
 
 grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* Session(const Shell&, Context*);
-grpc::ServerReadReactor<v1::StepReport>* PushSteps(const Shell&, v1::PushStepsResponse&);
+grpc::ServerReadReactor<v1::StepReport>* PushSteps(const Shell&, Context*, v1::PushStepsResponse&);
 grpc::ServerReadReactor<v1::LogChunk>* PushLogs(const Shell&, v1::PushLogsResponse&);
 
 // requests.cc

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/message_size.h"
 #include "coordinator/core/nodes/hello.h"
+#include "coordinator/service/access.h"
 #include "coordinator/service/read_stream.h"
 #include "coordinator/service/rpc/rpcs.h"
 #include "coordinator/service/rpc_status.h"
@@ -71,6 +72,9 @@ class SessionReactor final : public ReadStream<SessionReactor, BidiReactor, v1::
       }
       const std::string& name = message_.hello().node().name();
       if (std::string why = core::WhatIsWrongWithNodeName(name); !why.empty()) {
+        return RefuseForEver(std::move(why));
+      }
+      if (std::string why = WhyNotNode(*context_, name); !why.empty()) {
         return RefuseForEver(std::move(why));
       }
       {

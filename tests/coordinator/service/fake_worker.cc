@@ -34,12 +34,13 @@ FakeWorker::FakeWorker(std::string name, int devices) : name_(std::move(name)) {
 
 FakeWorker::~FakeWorker() { Disconnect(); }
 
-void FakeWorker::Connect(const std::string& address) {
+void FakeWorker::Connect(const std::string& address,
+                         std::shared_ptr<grpc::ChannelCredentials> credentials) {
   Disconnect();
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   stub_ = v1::WorkerService::NewStub(
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+      grpc::CreateCustomChannel(address, std::move(credentials), arguments));
   context_ = std::make_unique<grpc::ClientContext>();
   stream_ = stub_->Session(context_.get());
   {

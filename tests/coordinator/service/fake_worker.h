@@ -24,7 +24,8 @@ class FakeWorker {
   ~FakeWorker();
 
   // Opens the session: hello with what runs now, then heartbeats.
-  void Connect(const std::string& address);
+  void Connect(const std::string& address, std::shared_ptr<grpc::ChannelCredentials> credentials =
+                                               grpc::InsecureChannelCredentials());
   // Breaks the session; ranks go on running.
   void Disconnect();
   // What it says, or would say, when it connects; each time as a later heartbeat.

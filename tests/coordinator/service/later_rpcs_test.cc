@@ -17,8 +17,6 @@ class LaterRpcsTest : public ServiceTest {
 
 TEST_F(LaterRpcsTest, AreUnimplementedWithAnErrorInfo) {
   StartCoordinator();
-  v1::WhoAmIResponse who;
-  ExpectNamed(cluster_->WhoAmI(Context().get(), {}, &who), "WhoAmI");
   v1::ListAuditRecordsResponse audit;
   ExpectNamed(cluster_->ListAuditRecords(Context().get(), {}, &audit), "ListAuditRecords");
   const auto context = Context();

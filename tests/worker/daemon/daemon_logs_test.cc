@@ -215,7 +215,7 @@ TEST_F(DaemonTest, MetricsShowARankWhileItRunsAndPromtoolAgrees) {
 // Case: the machine gave no thread for one more reader, and the worker ended with all its ranks.
 TEST(LogStreams, AReaderForWhomThereIsNoThreadIsTold) {
   mega::testing::ScriptedCoordinator coordinator;
-  LogStreams streams(coordinator.address());
+  LogStreams streams({coordinator.address()});
   v1::StreamLog request;
   request.set_job_uid(kJob);
   const auto ask = [&](const std::string& id) {

@@ -76,7 +76,7 @@ class RanksTest : public ::testing::Test {
   std::unique_ptr<StateDir> state_;
   Ledger ledger_{{}};
   EventLoop loop_;
-  Reports reports_{"127.0.0.1:1"};
+  Reports reports_{{"127.0.0.1:1"}};
   std::unique_ptr<Exporter> exporter_;
   LogCapture capture_{
       [this](const RankKey& key) { loop_.Post([this, key] { ranks_->OnLogEnd(key); }); }};

@@ -58,7 +58,7 @@ class SessionStreamTest : public ::testing::Test {
 
   SlowReader reader_;
   std::promise<void> ended_;
-  SessionStream stream_{reader_.address(),
+  SessionStream stream_{{reader_.address()},
                         Hello(),
                         {.message = [](v1::CoordinatorMessage) {},
                          .ended = [this](absl::Status) { ended_.set_value(); }}};

@@ -4,7 +4,10 @@
 #include <future>
 
 #include "gmock/gmock.h"
+#include "tests/support/test_pki.h"
 #include "tests/worker/daemon/daemon_fixture.h"
+#include "worker/daemon/channel.h"
+#include "worker/daemon/witness_service.h"
 
 namespace mega::daemon {
 namespace {
@@ -99,6 +102,46 @@ TEST_F(WitnessServiceTest, WhatTheSessionOwedIsOverWithIt) {
   EXPECT_TRUE(asked.status.get().ok());
   EXPECT_FALSE(asked.response.renewed());
   asked_.clear();
+}
+
+// Over TLS each side knows which node the other is.
+TEST(WitnessOverTls, ANodeAsksForItselfAndOfWhomItMeant) {
+  const mega::testing::TestPki pki;
+  v1::Node self;
+  self.set_name("witness");
+  self.set_incarnation(5);
+  WitnessService service(self, {.no_session = [] { return true; },
+                                .relay = [](const v1::RelayedHeartbeat&) { return false; }});
+  int port = 0;
+  const auto identity = pki.Node("witness");
+  const auto server = Serve(service, "127.0.0.1:0", identity.get(), &port);
+  ASSERT_TRUE(server.ok()) << server.status().ToString();
+  const std::string address = "127.0.0.1:" + std::to_string(port);
+  const auto ask = [&](const std::string& meant, const tls::Identity* caller,
+                       const std::string& node) {
+    const auto stub = v1::WitnessService::NewStub(MakePeerChannel(address, meant, caller));
+    const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(20);
+    grpc::ClientContext query_context;
+    query_context.set_deadline(deadline);
+    v1::QueryWitnessRequest query;
+    query.set_node(node);
+    v1::QueryWitnessResponse answer;
+    const auto code = stub->QueryWitness(&query_context, query, &answer).error_code();
+    EXPECT_EQ(answer.no_session(), code == grpc::StatusCode::OK);
+    grpc::ClientContext relay_context;
+    relay_context.set_deadline(deadline);
+    v1::RelayHeartbeatRequest heartbeat;
+    heartbeat.set_node(node);
+    v1::RelayHeartbeatResponse lease;
+    EXPECT_EQ(stub->RelayHeartbeat(&relay_context, heartbeat, &lease).error_code(), code);
+    return code;
+  };
+  const auto n1 = pki.Node("n1");
+  EXPECT_EQ(ask("witness", n1.get(), "n1"), grpc::StatusCode::OK);
+  EXPECT_EQ(ask("witness", n1.get(), "n2"), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(ask("witness", pki.User("n1").get(), "n1"), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(ask("another", n1.get(), "n1"), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ask("witness", nullptr, "n1"), grpc::StatusCode::UNAVAILABLE);
 }
 
 }  // namespace

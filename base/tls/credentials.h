@@ -1,0 +1,25 @@
+// Both sides of a connection show a certificate of the authority, or it is plain text.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/tls/identity.h"
+#include "grpcpp/security/auth_context.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/server_credentials.h"
+
+namespace mega::tls {
+
+// Plain text where `identity` is null.
+std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const Identity* identity);
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(const Identity* identity);
+
+// Who is at the other end of a call. nullopt: it is plain text, or the certificate, though of the
+// authority, names no part of a cluster.
+std::optional<PeerName> PeerOf(const grpc::AuthContext& context);
+// The connection is not plain text.
+bool IsAuthenticated(const grpc::AuthContext& context);
+
+}  // namespace mega::tls

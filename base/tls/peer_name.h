@@ -1,0 +1,34 @@
+// Who a part of the cluster is to the others: a URI in its certificate.
+//   spiffe://mega/coordinator    spiffe://mega/node/NAME    spiffe://mega/user/NAME
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mega::tls {
+
+struct PeerName {
+  enum class Kind { kCoordinator, kNode, kUser };
+  Kind kind = Kind::kUser;
+  std::string name;  // of a node as in its hello; a coordinator has none
+
+  friend bool operator==(const PeerName&, const PeerName&) = default;
+};
+
+inline constexpr char kUserNameRule[] =
+    "1 to 128 of letters, digits and . _ - @, beginning with a letter or digit";
+bool IsUserName(std::string_view name);
+
+std::string ToUri(const PeerName& peer);
+// nullopt: a URI of something else.
+std::optional<PeerName> ParsePeerUri(std::string_view uri);
+
+// "node 'n1'", "user 'ada'", "a coordinator".
+std::string Describe(const PeerName& peer);
+
+// The DNS name that a node's certificate has beside its URI, whatever the machine is called: other
+// workers ask for it, and no host of a coordinator is called so.
+std::string NodeServerName(std::string_view node);
+
+}  // namespace mega::tls
