@@ -141,6 +141,36 @@ TEST(Recovery, CoordinatorRestartRepeatsNothing) {
   }
 }
 
+// Case: 30 folders of a job that keeps two stayed for ever, all of saves that nobody had committed.
+TEST(Recovery, WhatIsSavedWhileTheCoordinatorIsAwayGoesWithTheNextCommit) {
+  Cluster cluster;
+  cluster.StartWorker("a", 2);
+  const fs::path checkpoints = cluster.path() / "checkpoints";
+  const std::string uid =
+      cluster.Submit(WithCheckpoints(TinyJob(cluster.path(), "alone", 2, 1000), checkpoints, 10));
+  ASSERT_TRUE(cluster.WaitForStep(uid, 20, Seconds(60)));
+  cluster.coordinator().Signal(SIGKILL);
+  cluster.coordinator().Wait(Seconds(10));
+  const auto saved = [&] {
+    std::set<fs::path> folders;
+    for (const auto& job : fs::directory_iterator(checkpoints)) {
+      for (const auto& folder : fs::directory_iterator(job)) folders.insert(folder.path());
+    }
+    return folders;
+  };
+  ASSERT_TRUE(Eventually([&] { return saved().size() >= 12; }, Seconds(60)));
+  cluster.StartCoordinator();
+  ASSERT_TRUE(cluster.WaitForPhase(uid, "JOB_PHASE_SUCCEEDED", Seconds(120)));
+  std::set<fs::path> kept;
+  const json job = cluster.Job(uid);
+  for (const json& manifest : job["checkpoints"]) {
+    kept.insert(manifest["directory"].get<std::string>());
+  }
+  EXPECT_EQ(kept.size(), 3);
+  EXPECT_TRUE(Eventually([&] { return saved() == kept; }, Seconds(10))) << saved().size();
+  for (const fs::path& folder : kept) EXPECT_TRUE(fs::exists(folder / "manifest.json")) << folder;
+}
+
 // The node holds one witness set, and somebody is in it.
 bool IsVouchedFor(const Cluster& cluster, const std::string& name) {
   const json answer = cluster.CtlJson({"nodes", "-o", "json"});

@@ -9,6 +9,7 @@
 #include "base/message_size.h"
 #include "base/utf8.h"
 #include "coordinator/core/health/watch.h"
+#include "coordinator/core/jobs/checkpoint.h"
 #include "coordinator/core/jobs/goodput.h"
 #include "coordinator/core/jobs/history.h"
 #include "coordinator/core/jobs/phase.h"
@@ -276,7 +277,9 @@ void OnRankReady(Draft& draft, const NodeId& node, const v1::RankReady& ready) {
   }
   rank.set_ready(true);
   rank.set_address(ready.address());
-  if (std::ranges::all_of(attempt.ranks(), &v1::RankState::ready)) Connect(draft, job);
+  if (!std::ranges::all_of(attempt.ranks(), &v1::RankState::ready)) return;
+  TellKept(draft, job);
+  Connect(draft, job);
 }
 
 void OnRankExited(Draft& draft, const NodeId& node, const v1::RankExited& exited) {

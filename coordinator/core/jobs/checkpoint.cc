@@ -15,6 +15,7 @@
 #include "coordinator/core/recovery/roll_back.h"
 #include "fmt/core.h"
 #include "google/protobuf/util/json_util.h"
+#include "manifest/kept.h"
 
 namespace mega::core {
 namespace {
@@ -72,15 +73,16 @@ void Tell(Draft& draft, const std::set<NodeId>& nodes, const v1::Command& comman
   }
 }
 
-// Rank 0 writes the manifest beside the slices; the others hear which checkpoint it is. The whole
-// is as large as half a message, and a fleet has thousands of nodes.
+// To the newest attempt, whichever attempt's the checkpoint is. Rank 0 writes the manifest beside
+// the slices; the others hear which checkpoint it is. The whole is as large as half a message, and
+// a fleet has thousands of nodes.
 void SendCommitted(Draft& draft, const v1::Job& job, const v1::Manifest& manifest,
                    std::set<NodeId> nodes) {
   v1::Command command;
   v1::CheckpointCommitted& committed = *command.mutable_checkpoint_committed();
   committed.set_job_uid(job.uid());
-  committed.set_attempt(manifest.attempt());
-  committed.set_epoch(manifest.epoch());
+  committed.set_attempt(NewestAttempt(job).number());
+  committed.set_epoch(NewestAttempt(job).epoch());
   if (const NodeId& writer = NewestAttempt(job).ranks(0).node(); nodes.erase(writer) > 0) {
     *committed.mutable_manifest() = manifest;
     Tell(draft, {writer}, command);
@@ -267,6 +269,13 @@ void OnCheckpointFailed(Draft& draft, const NodeId& node, const v1::CheckpointFa
       found->uid(), v1::SEVERITY_WARNING, "CHECKPOINT_FAILED", what,
       {{"step", std::to_string(failed.step())}, {"rank", std::to_string(failed.rank().rank())}});
   if (IsStepOf(*LiveAttempt(*found), failed.step())) GiveUp(draft, *found, failed, what);
+}
+
+void TellKept(Draft& draft, const v1::Job& job) {
+  const std::set<NodeId> nodes = NodesOf(NewestAttempt(job));
+  const auto& known = job.checkpoints();
+  const auto told = std::min<std::ptrdiff_t>(known.size(), manifest::kMostTold);
+  for (auto it = known.end() - told; it != known.end(); ++it) SendCommitted(draft, job, *it, nodes);
 }
 
 }  // namespace mega::core

@@ -29,6 +29,37 @@ void Forget(Cluster& cluster, const NodeId& node) {
   ASSERT_FALSE(cluster.state.durable.nodes.contains(node));
 }
 
+// Case: the attempt ended right after its commits, with the manifests of older ones unwritten; and
+// no rank of the next one could tell what lies below its checkpoint from what the job keeps.
+TEST(Parts, AnAttemptIsToldAllThatTheJobKeepsBeforeItIsConnected) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  for (const int64_t step : {10, 20}) {
+    for (const int64_t rank : {0, 1}) cluster.Save(uid, step, rank);
+  }
+  cluster.Exit(uid, 0, 0, 9);
+  cluster.Exit(uid, 1, 1);
+  cluster.Run(absl::Seconds(5));
+  ASSERT_EQ(cluster.attempt(uid).start_step(), 20);
+  cluster.sent.clear();
+  cluster.Ready(uid);
+  const NodeId writer = cluster.attempt(uid).ranks(0).node();
+  for (const auto& [node, sent] : cluster.sent) {
+    ASSERT_EQ(sent.size(), 3u) << node;
+    for (const int i : {0, 1}) {
+      const v1::CheckpointCommitted& told = sent[i].checkpoint_committed();
+      EXPECT_EQ(told.attempt(), 2);
+      EXPECT_EQ(told.epoch(), cluster.attempt(uid).epoch());
+      EXPECT_EQ(told.manifest().step(), i == 0 ? 10 : 20);
+      EXPECT_EQ(told.manifest().attempt(), 1);
+      EXPECT_EQ(told.manifest().epoch(), cluster.job(uid).attempts(0).epoch());
+      EXPECT_EQ(told.manifest().slices_size(), node == writer ? 2 : 0);
+    }
+    EXPECT_TRUE(sent[2].has_connect_ranks());
+  }
+  EXPECT_EQ(cluster.sent.size(), 2u);
+}
+
 // Case: one message ended the coordinator, on its thread, for a node that it had forgotten.
 TEST(Parts, AFailureThatIsToldAfterTheAttemptHasEndedChangesNothing) {
   Cluster cluster;

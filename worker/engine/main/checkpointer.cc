@@ -4,6 +4,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <set>
+#include <thread>
 
 #include "base/log.h"
 #include "base/mutex.h"
@@ -38,7 +41,11 @@ struct Checkpointer::Impl {
   int64_t last_step MEGA_GUARDED_BY(mu) = -1;  // of the newest save, and what became of it
   absl::Status last_status MEGA_GUARDED_BY(mu);
 
-  std::unique_ptr<checkpoint::Writer> writer;  // last: its thread uses the rest
+  std::set<int64_t> unsettled;  // saves of this rank that were neither committed nor rejected
+  std::set<int64_t> kept;       // checkpoints of earlier attempts, as the coordinator names them
+
+  std::unique_ptr<checkpoint::Writer> writer;  // its thread uses what is above
+  std::jthread sweeper;                        // removes what earlier attempts left
 
   void Done(int64_t step, absl::StatusOr<v1::CheckpointPart> part) MEGA_EXCLUDES(mu) {
     if (!part.ok()) return Failed(step, part.status());
@@ -64,6 +71,45 @@ struct Checkpointer::Impl {
     link.Send(std::move(message));
   }
 
+  bool IsOwn(const v1::Manifest& manifest) const {
+    return manifest.epoch() == start.rank().epoch();
+  }
+
+  // One of an earlier attempt is there already, most of the time: it is not when rank 0 died
+  // between the commit and this. Its folder may be on another node, or gone. One of a still
+  // earlier attempt lies there when its files were damaged and the step was saved again.
+  bool IsToWrite(const v1::Manifest& manifest) const {
+    if (start.rank().rank() != 0) return false;
+    if (IsOwn(manifest)) return true;
+    std::error_code error;
+    if (!std::filesystem::is_directory(manifest.directory(), error)) return false;
+    const absl::StatusOr<v1::Manifest> there = checkpoint::ReadManifest(manifest.directory());
+    return !there.ok() || there->epoch() != manifest.epoch();
+  }
+
+  void TakeBackBefore(int64_t committed) {
+    const auto end = unsettled.lower_bound(committed);
+    if (unsettled.begin() == end) return;
+    log::Info("takes back saves that were never committed, and now are overtaken",
+              {{"committed", committed},
+               {"saves", std::distance(unsettled.begin(), end)},
+               {"first", *unsettled.begin()}});
+    for (auto it = unsettled.begin(); it != end; it = unsettled.erase(it)) writer->Discard(*it);
+  }
+
+  void Sweep() {
+    sweeper = std::jthread([this, kept = kept] {
+      Tell(checkpoint::RemoveOvertaken(directory, kept, start.rank().attempt(), start.rank().rank(),
+                                       start.plan().world_size()));
+    });
+  }
+
+  void Tell(const checkpoint::Leftovers& removed) const {
+    if (removed.files == 0) return;
+    log::Info("removed what an earlier attempt left of checkpoints that were never complete",
+              {{"directory", directory}, {"files", removed.files}, {"bytes", removed.bytes}});
+  }
+
   void SetLast(int64_t step, absl::Status status) MEGA_EXCLUDES(mu) {
     MutexLock lock(mu);
     last_step = step;
@@ -84,17 +130,14 @@ Checkpointer::Checkpointer(const v1::StartTraining& start, int64_t dp_rank, mode
       });
 }
 
-Checkpointer::~Checkpointer() = default;
+Checkpointer::~Checkpointer() { HearVerdicts(); }
 
 void Checkpointer::RemoveLeftovers() const {
   // The coordinator gives the newest that it has committed, and commits no more of earlier
   // attempts.
-  const checkpoint::Leftovers removed = checkpoint::RemoveLeftovers(
-      impl_->directory, impl_->start.load().step(), impl_->start.rank().attempt(),
-      impl_->start.rank().rank(), impl_->start.plan().world_size());
-  if (removed.files == 0) return;
-  log::Info("removed what an earlier attempt left of checkpoints that were never complete",
-            {{"directory", impl_->directory}, {"files", removed.files}, {"bytes", removed.bytes}});
+  impl_->Tell(checkpoint::RemoveLeftovers(impl_->directory, impl_->start.load().step(),
+                                          impl_->start.rank().attempt(), impl_->start.rank().rank(),
+                                          impl_->start.plan().world_size()));
 }
 
 absl::Status Checkpointer::MakeFolder() const {
@@ -126,6 +169,7 @@ absl::Status Checkpointer::Prepare(absl::Duration timeout) {
 
 void Checkpointer::Save(int64_t step, const v1::TrainerState& state) {
   impl_->SetLast(step, absl::OkStatus());
+  impl_->unsettled.insert(step);
   const absl::Status started = impl_->writer->Save(
       step, impl_->share,
       impl_->start.rank().rank() == 0 ? std::make_optional(state) : std::nullopt);
@@ -140,13 +184,24 @@ void Checkpointer::Skip(int64_t step, const absl::Status& why) {
 }
 
 void Checkpointer::HearVerdicts() {
-  for (const int64_t step : impl_->link.TakeRejected()) impl_->writer->Discard(step);
+  for (const int64_t step : impl_->link.TakeRejected()) {
+    impl_->unsettled.erase(step);
+    impl_->writer->Discard(step);
+  }
   while (std::optional<v1::Manifest> manifest = impl_->link.TakeCommitted()) {
-    if (impl_->start.rank().rank() != 0) continue;
-    const absl::Status written = checkpoint::WriteManifest(*manifest, manifest->directory());
-    if (!written.ok()) {
-      log::Warn("manifest.json was not written; the coordinator still has the manifest",
-                {{"step", manifest->step()}, {"error", std::string(written.message())}});
+    const int64_t step = manifest->step();
+    if (impl_->IsToWrite(*manifest)) {
+      const absl::Status written = checkpoint::WriteManifest(*manifest, manifest->directory());
+      if (!written.ok()) {
+        log::Warn("manifest.json was not written; the coordinator still has the manifest",
+                  {{"step", step}, {"error", std::string(written.message())}});
+      }
+    }
+    if (impl_->IsOwn(*manifest)) {
+      impl_->unsettled.erase(step);
+      impl_->TakeBackBefore(step);
+    } else if (impl_->kept.insert(step).second && step == impl_->start.load().step()) {
+      impl_->Sweep();
     }
   }
 }

@@ -1,6 +1,8 @@
 // When and what a rank saves: its share of the weights and of the optimizer's state, in the
 // background, reported to the coordinator, which commits. Rank 0 then puts manifest.json beside the
 // files. A failed save is reported and training goes on; only the last one must not fail.
+// What is neither committed nor rejected, because the coordinator was away, is taken back when a
+// later step is committed: by its order of telling, nothing before that can be committed any more.
 // All ranks save or none does: Prepare on all, and when all agree Save, else Skip.
 #pragma once
 
@@ -20,7 +22,7 @@ class Checkpointer {
  public:
   Checkpointer(const v1::StartTraining& start, int64_t dp_rank, models::Decoder& model,
                const optimizer::AdamW& optimizer, Pool& pool, Stream& stream, TrainerLink& link);
-  ~Checkpointer();
+  ~Checkpointer();  // hears the last verdicts; finishes what is being written or taken back
 
   // Before the first step: what earlier attempts left of saves that were never committed goes.
   void RemoveLeftovers() const;
@@ -39,7 +41,9 @@ class Checkpointer {
   // Instead of Save. `why`: what Prepare said here; OK where only other ranks cannot save.
   void Skip(int64_t step, const absl::Status& why);
   // What the coordinator said meanwhile: writes manifests of committed checkpoints (rank 0), takes
-  // back what was written for rejected ones.
+  // back what was written for rejected ones and for those that a commit overtook. At the start of
+  // an attempt it names all checkpoints that the job keeps, the one to load last: what earlier
+  // attempts left between them goes, in the background.
   void HearVerdicts();
 
   // Waits until the last save is on this rank's disk. OK too when there was none.

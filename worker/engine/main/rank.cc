@@ -299,6 +299,7 @@ absl::Status TrainingRank::Run() {
     log::Info("nothing left to train", {{"step", state_.step()}, {"steps", steps}});
   }
   MEGA_RETURN_IF_ERROR(network_->AwaitAll(stream_));
+  checkpointer_->HearVerdicts();  // what the job keeps was told before where the peers are
   progress_ = std::make_unique<ProgressReporter>(link_, network_->groups().data.get(), "dp");
   for (int64_t step = state_.step() + 1; step <= steps; ++step) {
     progress_->Set("step", step);

@@ -84,18 +84,6 @@ absl::StatusOr<v1::TrainerState> Continue(const v1::Manifest& manifest, const st
   return state;
 }
 
-// The coordinator's manifest, where rank 0 died before it had written it beside the files. One of
-// an earlier attempt lies there when its files were damaged and the step was saved again.
-void PublishMissing(const v1::Manifest& manifest) {
-  const absl::StatusOr<v1::Manifest> there = checkpoint::ReadManifest(manifest.directory());
-  if (there.ok() && there->epoch() == manifest.epoch()) return;
-  const absl::Status written = checkpoint::WriteManifest(manifest, manifest.directory());
-  if (!written.ok()) {
-    log::Warn("manifest.json was not written; the coordinator still has the manifest",
-              {{"step", manifest.step()}, {"error", std::string(written.message())}});
-  }
-}
-
 constexpr char kUnusable[] = "unusable checkpoint";
 
 // A folder of a step that is gone is a damaged checkpoint. Where not even the folder above it is
@@ -118,10 +106,7 @@ absl::StatusOr<v1::TrainerState> ContinueCommitted(const v1::StartTraining& star
   const v1::Manifest& manifest = start.load();
   MEGA_RETURN_IF_ERROR(manifest::Validate(manifest));
   MEGA_RETURN_IF_ERROR(CheckInSight(manifest));
-  MEGA_ASSIGN_OR_RETURN(v1::TrainerState state,
-                        Continue(manifest, manifest.directory(), start.spec(), model, optimizer));
-  if (start.rank().rank() == 0) PublishMissing(manifest);
-  return state;
+  return Continue(manifest, manifest.directory(), start.spec(), model, optimizer);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "manifest/kept.h"
 #include "tests/support/failing_readdir.h"
 #include "tests/support/temp_dir.h"
 #include "worker/engine/checkpoint/writer.h"
@@ -85,6 +86,38 @@ TEST_F(LeftoversTest, RanksShareTheWorkWhateverWroteIt) {
   EXPECT_TRUE(Exists(5));
   EXPECT_EQ(RemoveLeftovers(folder_.path(), 0, 2, 2, 3).files, 2);
   EXPECT_FALSE(Exists(5));
+}
+
+TEST_F(LeftoversTest, WhatACommitHasOvertakenGoesButForWhatIsKept) {
+  for (const int64_t step : {10, 20, 30, 40, 50}) Put(step, "a1-r00000.safetensors");
+  Put(10, "manifest.json");  // the job was taken back behind it once, and somebody may load it
+  Put(30, "a3-r00000.safetensors");
+  const Leftovers removed = RemoveOvertaken(folder_.path(), {20, 40}, 3, 0, 1);
+  EXPECT_EQ(removed.files, 1);
+  EXPECT_EQ(Files(10).size(), 2u);
+  EXPECT_EQ(Files(20).size(), 1u);
+  EXPECT_THAT(Files(30), ElementsAre("a3-r00000.safetensors"));
+  EXPECT_EQ(Files(40).size(), 1u);
+  EXPECT_EQ(Files(50).size(), 1u);
+
+  EXPECT_EQ(RemoveOvertaken(folder_.path(), {}, 4, 0, 1).files, 0);
+  EXPECT_EQ(RemoveOvertaken(folder_.path(), {50}, 4, 1, 2).files, 0);
+  EXPECT_EQ(RemoveOvertaken(folder_.path(), {50}, 4, 0, 2).files, 3);
+  EXPECT_TRUE(Exists(10));
+  EXPECT_FALSE(Exists(20) || Exists(30) || Exists(40));
+}
+
+// What lies before the first of a full list may be kept, too.
+TEST_F(LeftoversTest, OfAFullListNothingFollowsForStepsBeforeItsFirst) {
+  std::set<int64_t> kept;
+  for (int64_t i = 0; i < static_cast<int64_t>(manifest::kMostTold); ++i) kept.insert(20 + 10 * i);
+  Put(10, "a1-r00000.safetensors");
+  Put(25, "a1-r00000.safetensors");
+  EXPECT_EQ(RemoveOvertaken(folder_.path(), kept, 2, 0, 1).files, 1);
+  EXPECT_TRUE(Exists(10));
+  kept.erase(20);
+  EXPECT_EQ(RemoveOvertaken(folder_.path(), kept, 2, 0, 1).files, 1);
+  EXPECT_FALSE(Exists(10));
 }
 
 TEST_F(LeftoversTest, NoFolderIsNothing) {

@@ -87,24 +87,6 @@ TEST(LoadModel, AHuggingFaceFolderWithoutTheTensorsOfItsConfigIsRefusedBeforeMem
               HasSubstr("model.norm.weight is 1 but the model needs 65536"));
 }
 
-// Case: rank 0 died between the commit and its manifest.json; the folder was no checkpoint for
-// ever.
-TEST(Restore, AMissingManifestIsWrittenWhenItsCheckpointIsLoaded) {
-  testing::TempDir dir;
-  v1::JobSpec spec = TinyJob(dir);
-  spec.mutable_checkpoint()->set_interval_steps(2);
-  const v1::Manifest manifest = Trained(dir, spec);
-  ASSERT_EQ(manifest.step(), 2);
-  const std::string path = manifest.directory() + "/manifest.json";
-  ASSERT_TRUE(std::filesystem::remove(path));
-  v1::StartTraining start = StartOf(spec, dir);
-  *start.mutable_load() = manifest;
-  ScriptedWorker worker(dir, start);
-  EXPECT_EQ(RunRank(start, worker), absl::OkStatus());
-  EXPECT_EQ(worker.steps().size(), 2);
-  EXPECT_EQ(checkpoint::ReadManifest(manifest.directory()).status(), absl::OkStatus());
-}
-
 // The coordinator's checkpoint is not the user's mistake: an older one may do.
 TEST(Restore, ACommittedCheckpointThatCannotBeReadIsToldFromWrongInput) {
   namespace fs = std::filesystem;

@@ -79,15 +79,25 @@ grpc::Status ScriptedWorker::Attach(grpc::ServerContext*, Stream* stream) {
 
 void ScriptedWorker::Answer(const v1::EngineMessage& message) {
   v1::TrainerMessage answer;
-  if (message.has_ready() && options_.connects) answer.mutable_connect();
+  if (message.has_ready() && options_.connects) {
+    for (const v1::Manifest& manifest : options_.kept) {
+      v1::TrainerMessage told;
+      *told.mutable_checkpoint_committed()->mutable_manifest() = manifest;
+      Send(told);
+    }
+    answer.mutable_connect();
+  }
   if (message.has_checkpoint_part() && message.checkpoint_part().step() == options_.rejects) {
     answer.mutable_checkpoint_rejected()->set_step(options_.rejects);
     answer.mutable_checkpoint_rejected()->set_reason("a hole in w");
-  } else if (message.has_checkpoint_part() && options_.commits) {
+  } else if (message.has_checkpoint_part() && options_.commits &&
+             message.checkpoint_part().step() >= options_.first_commit) {
     const v1::CheckpointPart& part = message.checkpoint_part();
     v1::Manifest& manifest = *answer.mutable_checkpoint_committed()->mutable_manifest();
     manifest.set_version(1);
     manifest.set_job_uid(part.job_uid());
+    manifest.set_attempt(part.attempt());
+    manifest.set_epoch(part.epoch());
     manifest.set_step(part.step());
     manifest.set_directory(part.directory());
     *manifest.mutable_tensors() = part.tensors();

@@ -18,9 +18,11 @@ namespace mega::engine {
 class ScriptedWorker : public v1::TrainerService::Service {
  public:
   struct Options {
-    bool connects = true;  // answers RankReady
-    bool commits = true;   // answers a checkpoint part
-    int64_t rejects = -1;  // the checkpoint of this step, for the reason "a hole in w"
+    bool connects = true;            // answers RankReady
+    bool commits = true;             // answers a checkpoint part
+    int64_t rejects = -1;            // the checkpoint of this step, for the reason "a hole in w"
+    int64_t first_commit = 0;        // says nothing to parts of earlier steps
+    std::vector<v1::Manifest> kept;  // told before it connects, as checkpoints of earlier attempts
   };
   ScriptedWorker(const testing::TempDir& dir, v1::StartTraining start)
       : ScriptedWorker(dir, std::move(start), Options()) {}
