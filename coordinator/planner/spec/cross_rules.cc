@@ -22,6 +22,7 @@ class Rules {
 
   void Check() {
     CheckLength();
+    CheckStepsOfTokens();
     CheckBatch();
     CheckRates();
     CheckModel(/*complete=*/false);
@@ -50,6 +51,24 @@ class Rules {
           training.steps());
     if (!training.has_steps() && !training.has_tokens())
       Add("training.steps", "is not set and neither is training.tokens; give one of them");
+  }
+
+  // Tokens are steps written otherwise, and bounded as these are.
+  void CheckStepsOfTokens() {
+    const v1::Training& training = spec_.training();
+    if (training.has_steps() || !Sound("training.tokens") || !Sound("training.global_batch_size") ||
+        !Sound("data.seq_length"))
+      return;
+    const v1::KeyRule rule = RuleOf(*v1::Training::descriptor()->FindFieldByName("steps"));
+    const int64_t steps = TotalSteps(spec_);
+    const double most = std::stod(rule.max());
+    if (static_cast<double>(steps) <= most) return;
+    Add("training.tokens",
+        "is {}, which makes {} steps with training.global_batch_size {} and data.seq_length {}; "
+        "choose at most {:.0f}",
+        training.tokens(), steps, training.global_batch_size(), spec_.data().seq_length(),
+        most * static_cast<double>(training.global_batch_size()) *
+            static_cast<double>(spec_.data().seq_length()));
   }
 
   void CheckBatch() {

@@ -139,6 +139,12 @@ absl::StatusOr<v1::TrainerState> Restore(const v1::StartTraining& start, models:
   if (!folder.ok()) return Annotate(folder.status(), "checkpoint.load");
   absl::StatusOr<v1::Manifest> manifest = checkpoint::ReadManifest(*folder);
   if (!manifest.ok()) return Annotate(manifest.status(), "checkpoint.load");
+  if (manifest->step() >= start.plan().steps()) {
+    return InvalidArgument(
+        "checkpoint.load: {} is of step {} and the job has {} steps, so nothing is left to train; "
+        "raise training.steps (or training.tokens), or load an earlier checkpoint",
+        *folder, manifest->step(), start.plan().steps());
+  }
   return Continue(*manifest, *folder, start.spec(), model, optimizer);
 }
 

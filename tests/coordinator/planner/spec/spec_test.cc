@@ -199,6 +199,15 @@ INSTANTIATE_TEST_SUITE_P(
                 "training.steps is 1000000000000, which makes 5.4e+20 tokens with "
                 "training.global_batch_size 16777216 and data.seq_length 32; choose at most "
                 "1862645149"},
+        BadCase{"MoreStepsThanCanBeCountedWrittenAsTokens",
+                [](v1::JobSpec& s) {
+                  s.mutable_training()->clear_steps();
+                  s.mutable_training()->set_tokens(99'999'000'000'000'000);
+                  s.mutable_training()->set_global_batch_size(12);
+                },
+                "training.tokens is 99999000000000000, which makes 260414062500000 steps with "
+                "training.global_batch_size 12 and data.seq_length 32; choose at most "
+                "384000000000000"},
         BadCase{"MinRateAboveRate", [](v1::JobSpec& s) { s.mutable_optimizer()->set_min_lr(0.5); },
                 "optimizer.min_lr is 0.5 but optimizer.lr is 0.001; choose at most 0.001"},
         BadCase{"WarmupAboveSteps",

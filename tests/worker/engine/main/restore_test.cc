@@ -87,6 +87,32 @@ TEST(LoadModel, AHuggingFaceFolderWithoutTheTensorsOfItsConfigIsRefusedBeforeMem
               HasSubstr("model.norm.weight is 1 but the model needs 65536"));
 }
 
+// Case: a job of 26 steps that loaded one of step 2^62 "succeeded: 0 steps, loss 0.0000".
+TEST(Restore, ACheckpointAfterWhichNothingIsLeftToTrainIsRefused) {
+  testing::TempDir dir;
+  v1::JobSpec spec = TinyJob(dir);
+  const v1::Manifest manifest = Trained(dir, spec);
+  ASSERT_EQ(manifest.step(), 4);
+  spec.mutable_checkpoint()->set_load(manifest.directory());
+  for (const int64_t steps : {3, 4, 5}) {
+    spec.mutable_training()->set_steps(steps);
+    const v1::StartTraining start = StartOf(spec, dir);
+    ScriptedWorker worker(dir, start);
+    const absl::Status status = RunRank(start, worker);
+    if (steps == 5) {
+      EXPECT_EQ(status, absl::OkStatus());
+      continue;
+    }
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_FALSE(IsUnusableCheckpoint(status));
+    EXPECT_THAT(
+        std::string(status.message()),
+        HasSubstr(fmt::format("is of step 4 and the job has {} steps, so nothing is left to "
+                              "train; raise training.steps",
+                              steps)));
+  }
+}
+
 // The coordinator's checkpoint is not the user's mistake: an older one may do.
 TEST(Restore, ACommittedCheckpointThatCannotBeReadIsToldFromWrongInput) {
   namespace fs = std::filesystem;
