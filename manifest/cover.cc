@@ -11,14 +11,12 @@
 #include <optional>
 #include <string>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/hash.h"
+#include "manifest/shape_text.h"
 
 namespace mega::manifest {
 namespace {
 
-constexpr int kMostDimensions = 6;
 constexpr int64_t kMostElements = int64_t{1} << 50;
 constexpr uint64_t kPrime = (uint64_t{1} << 61) - 1;
 // Spent on naming two slices that overlap, once it is known that some do.
@@ -38,11 +36,6 @@ std::optional<int64_t> Count(const Shape& shape) {
   return count;
 }
 
-template <typename Shape>
-std::string Text(const Shape& shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
-}
-
 absl::Status CheckInside(const v1::TensorSlice& slice, const v1::TensorInfo& tensor) {
   const int dims = tensor.global_shape_size();
   bool is_inside = slice.offset_size() == dims && slice.shape_size() == dims;
@@ -54,7 +47,8 @@ absl::Status CheckInside(const v1::TensorSlice& slice, const v1::TensorInfo& ten
   }
   if (is_inside) return absl::OkStatus();
   return InvalidArgument("a slice of '{}' at {} of shape {} is not inside {}", slice.tensor(),
-                         Text(slice.offset()), Text(slice.shape()), Text(tensor.global_shape()));
+                         ShapeText(slice.offset()), ShapeText(slice.shape()),
+                         ShapeText(tensor.global_shape()));
 }
 
 uint64_t Sum(uint64_t a, uint64_t b) { return (a + b) % kPrime; }
@@ -125,7 +119,7 @@ absl::Status Overlapping(const v1::TensorInfo& tensor, const Slices& slices) {
     for (size_t j = 0; j < i && comparisons < kMostComparisons; ++j, ++comparisons) {
       if (!Overlap(*slices[i], *slices[j])) continue;
       return InvalidArgument("two slices of '{}', at {} and {}, overlap", tensor.name(),
-                             Text(slices[j]->offset()), Text(slices[i]->offset()));
+                             ShapeText(slices[j]->offset()), ShapeText(slices[i]->offset()));
     }
   }
   return InvalidArgument("of the {} slices of '{}' some overlap", slices.size(), tensor.name());
@@ -139,7 +133,8 @@ absl::Status CheckCover(const v1::TensorInfo& tensor, const Slices& slices) {
     return InvalidArgument(
         "tensor '{}' of {} dimensions has an impossible shape, {}; at most {} dimensions and 2^50 "
         "elements are possible",
-        tensor.name(), tensor.global_shape_size(), Text(tensor.global_shape()), kMostDimensions);
+        tensor.name(), tensor.global_shape_size(), ShapeText(tensor.global_shape()),
+        kMostDimensions);
   }
   int64_t covered = 0;
   for (const v1::TensorSlice* slice : slices) {

@@ -54,5 +54,28 @@ TEST(Validate, RefusesWhatCouldNotBeLoadedAndSaysWhy) {
   }
 }
 
+// Case: a tensor of 100,000 dimensions was printed whole.
+TEST(Validate, ItsErrorsAreForPeopleToRead) {
+  const std::string longest(1 << 20, 'x');
+  const std::function<void(v1::Manifest&)> cases[] = {
+      [](auto& m) { m.mutable_tensors(0)->mutable_global_shape()->Resize(100'000, 1); },
+      [](auto& m) { m.mutable_slices(0)->mutable_offset()->Resize(100'000, 1); },
+      [](auto& m) { m.mutable_slices(0)->mutable_shape()->Resize(100'000, 1); },
+      [&](auto& m) { m.mutable_tensors(0)->set_name(longest); },
+      [&](auto& m) { m.mutable_tensors(0)->set_dtype(longest); },
+      [&](auto& m) { m.mutable_files(0)->set_name(longest); },
+      [&](auto& m) { m.mutable_slices(0)->set_tensor(longest); },
+      [&](auto& m) { m.mutable_slices(0)->set_file(longest); },
+      [&](auto& m) { m.mutable_slices(0)->set_name_in_file(longest); },
+  };
+  for (const auto& spoil : cases) {
+    v1::Manifest manifest = GoodManifest();
+    spoil(manifest);
+    const absl::Status status = Validate(manifest);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_LT(status.message().size(), 500u) << status;
+  }
+}
+
 }  // namespace
 }  // namespace mega::manifest

@@ -6,9 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/message_size.h"
+#include "manifest/shape_text.h"
 #include "manifest/validate.h"
 
 namespace mega::core {
@@ -16,11 +15,6 @@ namespace {
 
 // Half a message: a StartRanks carries it beside the plan and the spec.
 constexpr size_t kMostManifestBytes = kMostMessageBytes / 2;
-
-template <typename Shape>
-std::string Text(const Shape& shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
-}
 
 // What the parts say, put together and checked one against another.
 class Assembly {
@@ -71,8 +65,8 @@ class Assembly {
       return absl::OkStatus();
     }
     return InvalidArgument("ranks disagree on tensor '{}': {} {} and {} {}", tensor.name(),
-                           first.dtype(), Text(first.global_shape()), tensor.dtype(),
-                           Text(tensor.global_shape()));
+                           first.dtype(), manifest::ShapeText(first.global_shape()), tensor.dtype(),
+                           manifest::ShapeText(tensor.global_shape()));
   }
 
   v1::Manifest manifest_;

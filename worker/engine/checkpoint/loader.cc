@@ -108,7 +108,15 @@ Dims ToDims(const Range& range) {
 
 using Tensors = std::map<std::string, const v1::TensorInfo*>;
 
-// Everything that is missing or of another shape or type, at once.
+// The first of them, and how many more there are: a model has thousands of tensors.
+std::string SomeOf(const std::vector<std::string>& all, const char* separator) {
+  constexpr size_t kShown = 8;
+  if (all.size() <= kShown) return absl::StrJoin(all, separator);
+  return fmt::format("{}{}and {} more", absl::StrJoin(all.begin(), all.begin() + kShown, separator),
+                     separator, all.size() - kShown);
+}
+
+// What is missing or of another shape or type, at once.
 absl::Status CheckWanted(const Tensors& tensors, const std::string& folder,
                          std::span<const NamedSlice> into) {
   std::vector<std::string> missing, different;
@@ -126,8 +134,8 @@ absl::Status CheckWanted(const Tensors& tensors, const std::string& folder,
   }
   if (missing.empty() && different.empty()) return absl::OkStatus();
   std::string text = fmt::format("checkpoint {} was made by another model", folder);
-  if (!missing.empty()) text += ": it has no " + absl::StrJoin(missing, ", ");
-  if (!different.empty()) text += ": " + absl::StrJoin(different, "; ");
+  if (!missing.empty()) text += ": it has no " + SomeOf(missing, ", ");
+  if (!different.empty()) text += ": " + SomeOf(different, "; ");
   return missing.empty() ? absl::InvalidArgumentError(text) : absl::NotFoundError(text);
 }
 
