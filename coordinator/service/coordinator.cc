@@ -176,7 +176,9 @@ class CoordinatorImpl final : public Coordinator {
     outlets.send = [this](v1::SendToWorker send) {
       sessions_.Send(send.session(), std::move(*send.mutable_message()));
     };
-    outlets.close_session = [this](v1::CloseSession close) { sessions_.Close(close.session()); };
+    outlets.close_session = [this](const v1::CloseSession& close) {
+      sessions_.Close(close.session());
+    };
     outlets.ask_plan = [this](v1::AskPlan ask) {
       // A full queue drops the question; the core asks again.
       plans_->Post([this, ask = std::move(ask)] { loop_->Put(PlanFor(ask)); });

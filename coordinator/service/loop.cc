@@ -34,7 +34,7 @@ Loop::Loop(core::State state, state::StateStore& store, ReadModel& reads, Journa
       reads_(reads),
       journal_(journal),
       clock_(clock),
-      options_(options),
+      options_(std::move(options)),
       outlets_(std::move(outlets)),
       wall_at_start_(clock.WallNow()),
       boot_at_start_(clock.BootNow()),

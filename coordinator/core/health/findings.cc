@@ -67,7 +67,7 @@ void SetProbeFindings(Draft& draft, const NodeId& node,
 }
 
 void AddOwnFinding(Draft& draft, const NodeId& node, std::string_view check, v1::Severity severity,
-                   std::string message) {
+                   std::string_view message) {
   if (draft.FindNode(node) == nullptr) return;
   v1::Node& record = draft.EditNode(node);
   v1::Finding* finding = nullptr;

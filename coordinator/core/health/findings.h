@@ -15,7 +15,7 @@ void SetProbeFindings(Draft& draft, const NodeId& node,
 // The coordinator's own, in place of an earlier one of the same check. Forgotten when another
 // worker process takes the node over, as what was done there may have mended it.
 void AddOwnFinding(Draft& draft, const NodeId& node, std::string_view check, v1::Severity severity,
-                   std::string message);
+                   std::string_view message);
 // What a hello leaves of them.
 void KeepOwnFindings(const v1::Node* known, v1::Node& said);
 
