@@ -89,6 +89,20 @@ grpc::Status ServiceTest::Cancel(const std::string& name, v1::Job* job) {
   return jobs_->CancelJob(Context().get(), request, job);
 }
 
+v1::Node ServiceTest::AwaitNode(const std::string& name) {
+  v1::GetNodeRequest request;
+  request.set_name(name);
+  v1::Node node;
+  const absl::Time deadline = absl::Now() + kPatience;
+  grpc::Status status = cluster_->GetNode(Context().get(), request, &node);
+  while (!status.ok() && absl::Now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // a poll, not a synchronisation
+    status = cluster_->GetNode(Context().get(), request, &node);
+  }
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  return node;
+}
+
 v1::Job ServiceTest::AwaitPhase(const std::string& name, v1::JobPhase phase) {
   v1::Job job = GetJob(name);
   const absl::Time deadline = absl::Now() + kPatience;

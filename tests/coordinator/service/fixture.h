@@ -46,6 +46,8 @@ class ServiceTest : public testing::Test {
   v1::Job GetJob(const std::string& name);
   grpc::Status Cancel(const std::string& name, v1::Job* job);
   // The job once it is in `phase`; fails the test when it never is.
+  // A lease is granted at once; the node is shown when it is durable.
+  v1::Node AwaitNode(const std::string& name);
   v1::Job AwaitPhase(const std::string& name, v1::JobPhase phase);
   std::vector<v1::JobEvent> Events(const std::string& name, int64_t from_revision, bool follow);
   std::vector<v1::StepReport> Steps(const std::string& name, int64_t from_step, bool follow);

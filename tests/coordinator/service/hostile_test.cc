@@ -129,11 +129,7 @@ TEST_F(HostileTest, WhatThisReleaseDoesNotKnowOfIsNotKept) {
   v1::CoordinatorMessage answer;
   ASSERT_TRUE(session->Read(&answer));
   ASSERT_TRUE(answer.has_lease()) << answer.ShortDebugString();
-  v1::GetNodeRequest get;
-  get.set_name("w0");
-  v1::Node node;
-  ASSERT_TRUE(cluster_->GetNode(Context().get(), get, &node).ok());
-  EXPECT_LT(node.ByteSizeLong(), 1000u);
+  EXPECT_LT(AwaitNode("w0").ByteSizeLong(), 1000u);
 
   v1::UpdateNamespaceRequest update;
   update.mutable_namespace_()->set_name("team");
