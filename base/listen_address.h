@@ -18,8 +18,10 @@ struct ListenAddress {
   std::string ToString() const;
 };
 
-// `flag` is named in the error.
+// The one way to read HOST:PORT; `flag`, what gave it, is named in the error.
 absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view flag, std::string_view text);
+// The same for one to call, whose port is not 0.
+absl::StatusOr<ListenAddress> ParseServerAddress(std::string_view flag, std::string_view text);
 
 // Of an address at which there is no TLS. INVALID_ARGUMENT unless loopback or `insecure`; the error
 // ends with `remedy`, what else the user can do.

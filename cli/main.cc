@@ -2,6 +2,7 @@
 #include "base/command_line/command_line.h"
 #include "base/dns_name.h"
 #include "base/grpc_log.h"
+#include "base/standard_output.h"
 #include "base/tls/options.h"
 #include "cli/commands/command.h"
 
@@ -74,4 +75,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace mega::cli
 
-int main(int argc, char** argv) { return mega::cli::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return mega::WithStandardOutput("megactl", [=] { return mega::cli::Main(argc, argv); });
+}

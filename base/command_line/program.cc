@@ -1,11 +1,14 @@
 // Parses, and tells people about help and mistakes, the same way in all programs.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <sstream>
 #include <utility>
 
 #include "base/command_line/command_line.h"
 #include "base/nearest.h"
+#include "base/printable.h"
+#include "base/standard_output.h"
 #include "fmt/core.h"
 
 namespace mega {
@@ -36,15 +39,28 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-// What is wrong when the first word that nobody took stands where a command belongs; empty:
-// nothing.
-std::string UnknownCommand(const CLI::App& app) {
+// The command that was chosen, and its name with those above it.
+std::pair<const CLI::App*, std::string> Chosen(const CLI::App& app) {
   const CLI::App* at = &app;
   std::string path = app.get_name();
   while (!at->get_subcommands().empty()) {
     at = at->get_subcommands().front();
     path += " " + at->get_name();
   }
+  return {at, path};
+}
+
+std::string Refusal(const std::string& word, const std::string& what, const std::string& path,
+                    const std::string& nearest) {
+  std::string text = fmt::format("'{}' is not {} of {}", word, what, path);
+  if (!nearest.empty()) text += fmt::format("; did you mean {}?", nearest);
+  return text + fmt::format("\n{} --help lists them\n", path);
+}
+
+// What is wrong when the first word that nobody took stands where a command belongs; empty:
+// nothing.
+std::string UnknownCommand(const CLI::App& app) {
+  const auto [at, path] = Chosen(app);
   std::vector<std::string> commands;
   for (const CLI::App* command : at->get_subcommands([](const CLI::App*) { return true; })) {
     commands.push_back(command->get_name());
@@ -52,11 +68,31 @@ std::string UnknownCommand(const CLI::App& app) {
   }
   const std::vector<std::string> words = app.remaining(/*recurse=*/true);
   if (commands.empty() || words.empty() || words.front().starts_with('-')) return "";
-  std::string text = fmt::format("'{}' is not a command of {}", words.front(), path);
-  if (const std::string nearest = Nearest(words.front(), commands); !nearest.empty()) {
-    text += fmt::format("; did you mean {} {}?", path, nearest);
+  const std::string nearest = Nearest(words.front(), commands);
+  return Refusal(words.front(), "a command", path, nearest.empty() ? "" : path + " " + nearest);
+}
+
+// The same for an option, which may be one of the commands above.
+std::string UnknownOption(const CLI::App& app) {
+  const std::vector<std::string> words = app.remaining(/*recurse=*/true);
+  const auto unknown = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+    return word.size() > 1 && word.starts_with('-');
+  });
+  if (unknown == words.end()) return "";
+  const std::string word = unknown->substr(0, unknown->find('='));
+  const auto [chosen, path] = Chosen(app);
+  std::vector<std::string> options;
+  for (const CLI::App* at = chosen; at != nullptr; at = at->get_parent()) {
+    for (const CLI::Option* option : at->get_options()) {
+      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+    }
   }
-  return text + fmt::format("\n{} --help lists them\n", path);
+  return Refusal(word, "an option", path, word.starts_with("--") ? Nearest(word, options) : "");
+}
+
+int TellMistake(const std::string& text) {
+  std::fputs(Printable(text).c_str(), stderr);
+  return kExitBadUsage;
 }
 
 }  // namespace
@@ -82,11 +118,16 @@ std::optional<int> Program::Parse(int argc, char** argv) {
   } catch (const CLI::RuntimeError& ran) {
     return ran.get_exit_code();
   } catch (const CLI::ParseError& error) {
-    if (const std::string text = UnknownCommand(*app_); !text.empty()) {
-      std::fputs(text.c_str(), stderr);
-      return kExitBadUsage;
+    if (const std::string text = UnknownCommand(*app_); !text.empty()) return TellMistake(text);
+    std::ostringstream asked, told;
+    if (app_->exit(error, asked, told) == 0) {
+      WriteStandardOutput(asked.str());
+      return 0;
     }
-    return app_->exit(error) == 0 ? 0 : kExitBadUsage;
+    const bool may_be_unknown = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr ||
+                                dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    const std::string text = may_be_unknown ? UnknownOption(*app_) : "";
+    return TellMistake(text.empty() ? told.str() : text);
   }
 }
 

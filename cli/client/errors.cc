@@ -17,15 +17,6 @@ constexpr size_t kMaxShown = 100;
 
 }  // namespace
 
-std::string Printable(std::string_view text) {
-  std::string clean(text);
-  for (char& c : clean) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\t' && c != '\n') || byte == 0x7F) c = '?';
-  }
-  return clean;
-}
-
 int ExitCodeOf(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/printable.h"
 
 namespace grpc {
 class Status;
@@ -31,8 +32,5 @@ std::vector<FieldViolation> ViolationsOf(const absl::Status& status);
 // A copy that carries `violations`, for checks that megactl does itself.
 absl::Status WithViolations(const absl::Status& status,
                             const std::vector<FieldViolation>& violations);
-
-// Text of a peer as a terminal may get it: control characters but tab and line ends become '?'.
-std::string Printable(std::string_view text);
 
 }  // namespace mega::cli

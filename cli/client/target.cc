@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "base/dns_name.h"
+#include "base/listen_address.h"
 #include "cli/spec/yaml_tree.h"
 
 namespace mega::cli {
@@ -92,10 +93,9 @@ absl::StatusOr<Target> FindTarget(const std::string& flag_address,
                                                                          : "config.yaml",
                            kDnsLabelRule);
   }
-  if (target.address.find(':') == std::string::npos) {
-    return InvalidArgument("coordinator '{}' (from {}) has no port; write HOST:PORT, such as {}",
-                           target.address, target.source, kDefaultCoordinator);
-  }
+  MEGA_RETURN_IF_ERROR(
+      ParseServerAddress(fmt::format("coordinator (from {})", target.source), target.address)
+          .status());
   MEGA_ASSIGN_OR_RETURN(target.identity,
                         tls::Load(files, {tls::PeerName::Kind::kUser, ""}, absl::Now()));
   return target;

@@ -20,7 +20,7 @@ int Cancel(const Shell& shell, const Options& options) {
     const std::string name = Printable(job.metadata().name());
     if (IsFinal(job.phase())) return fmt::format("job {} is {}\n", name, PhaseName(job.phase()));
     return fmt::format("job {} is being cancelled; megactl wait {} returns when it has ended\n",
-                       name, job.uid());
+                       name, Printable(job.uid()));
   });
 }
 

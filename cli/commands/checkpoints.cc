@@ -67,7 +67,7 @@ int Save(const Shell& shell, const Options& options) {
     return fmt::format(
         "job {} saves after the step that it is in; megactl events -f {} tells when it is "
         "committed\n",
-        Printable(job.metadata().name()), job.uid());
+        Printable(job.metadata().name()), Printable(job.uid()));
   });
 }
 

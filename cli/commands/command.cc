@@ -1,5 +1,4 @@
 #include "cli/commands/command.h"
-#include "cli/view/json.h"
 
 #include <unistd.h>
 
@@ -7,6 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+
+#include "base/standard_output.h"
+#include "cli/view/json.h"
 
 namespace mega::cli {
 namespace {
@@ -71,7 +73,7 @@ void AddLineOutput(Command command, Output& output) {
 }
 
 int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "megactl: %s\n", std::string(status.message()).c_str());
+  TellError("megactl", status);
   return ExitCodeOf(status);
 }
 
@@ -137,10 +139,7 @@ int ExitCodeOf(v1::JobPhase phase) {
   }
 }
 
-void PrintStdout(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
+bool PrintStdout(const std::string& text) { return WriteStandardOutput(text); }
 
 void ExitOnInterrupt() {
   std::signal(SIGINT, [](int) { _exit(kExitInterrupted); });

@@ -92,7 +92,9 @@ int AnswerJob(const absl::StatusOr<v1::Job>& job, Output output,
 // How `wait` reports a phase.
 int ExitCodeOf(v1::JobPhase phase);
 
-void PrintStdout(const std::string& text);  // and flushes
+// And flushes. False: it cannot be written (base/standard_output.h tells that at the end), so stop
+// if more is to come.
+bool PrintStdout(const std::string& text);
 
 // From now on Ctrl-C ends the process with exit code 130 at once.
 void ExitOnInterrupt();

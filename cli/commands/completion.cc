@@ -9,30 +9,48 @@
 namespace mega::cli {
 namespace {
 
+// What a coordinator answers is never run or expanded, whatever is in a name; and it is the one
+// that the line names that is asked. Bash cuts COMP_WORDS at every colon, so that addresses are in
+// pieces there: options are read from the line itself.
 constexpr char kBash[] = R"script(# megactl completion bash > /etc/bash_completion.d/megactl
+_megactl_ask() {
+  local name
+  while IFS= read -r name; do
+    [[ $name == "$word"* ]] && COMPREPLY+=("$name")
+  done < <(megactl "${to[@]}" "$@" -o name 2>/dev/null | sort -u)
+}
 _megactl() {
-  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command='' i
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    case ${COMP_WORDS[i]} in
-      --coordinator|-n|--namespace|--color) ((i++)) ;;
+  local word=${COMP_WORDS[COMP_CWORD]} previous='' command='' i
+  local -a words=() to=()
+  read -rd '' -a words <<< "${COMP_LINE:0:COMP_POINT}|"
+  local -i last=$((${#words[@]} - 1))
+  for ((i = 1; i < last; i++)); do
+    case ${words[i]} in
+      --coordinator|-n|--namespace)
+        ((i + 1 < last)) && to+=("${words[i]}" "${words[i + 1]}")
+        ((++i)) ;;
+      --coordinator=*|--namespace=*) to+=("${words[i]}") ;;
+      --color) ((++i)) ;;
       -*) ;;
-      *) command=${COMP_WORDS[i]}; break ;;
+      *) [[ $command ]] || command=${words[i]} ;;
     esac
   done
+  previous=${words[last - 1]}
+  COMPREPLY=()
   case $previous in
     -o|--output) COMPREPLY=($(compgen -W 'table wide json yaml name' -- "$word")); return ;;
     --color) COMPREPLY=($(compgen -W 'auto always never' -- "$word")); return ;;
+    --coordinator|-n|--namespace) return ;;
   esac
   case $command in
     '') COMPREPLY=($(compgen -W '@COMMANDS@' -- "$word")) ;;
     run|submit|plan) COMPREPLY=($(compgen -f -- "$word")) ;;
     get|describe|goodput|logs|events|steps|cancel|pause|resume|restart|scale|wait|list)
-      COMPREPLY=($(compgen -W "$(megactl get -o name 2>/dev/null)" -- "$word")) ;;
+      _megactl_ask get ;;
     checkpoints)
       if [[ $previous == checkpoints ]]; then COMPREPLY=($(compgen -W 'list describe verify save pin unpin delete' -- "$word"))
-      else COMPREPLY=($(compgen -W "$(megactl get -o name 2>/dev/null)" -- "$word")); fi ;;
-    cordon|uncordon|drain)
-      COMPREPLY=($(compgen -W "$(megactl nodes -o name 2>/dev/null)" -- "$word")) ;;
+      else _megactl_ask get; fi ;;
+    cordon|uncordon|drain) _megactl_ask nodes ;;
     namespaces) COMPREPLY=($(compgen -W 'list set delete' -- "$word")) ;;
     queue|doctor) ;;
     completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- "$word")) ;;
@@ -44,24 +62,36 @@ complete -o filenames -F _megactl megactl
 
 constexpr char kZsh[] = R"script(#compdef megactl
 # megactl completion zsh > "${fpath[1]}/_megactl"
+_megactl_ask() {
+  local -a names
+  names=(${(uf)"$(megactl $to $@ -o name 2>/dev/null)"})
+  compadd -a names
+}
 _megactl() {
-  local -a jobs
-  if (( CURRENT == 2 )); then
-    compadd @COMMANDS@
-    return
-  fi
+  local command='' i
+  local -a to
+  for ((i = 2; i < CURRENT; i++)); do
+    case ${words[i]} in
+      --coordinator|-n|--namespace)
+        ((i + 1 < CURRENT)) && to+=(${words[i]} ${words[i+1]})
+        ((++i)) ;;
+      --coordinator=*|--namespace=*) to+=(${words[i]}) ;;
+      --color) ((++i)) ;;
+      -*) ;;
+      *) [[ -n $command ]] || command=${words[i]} ;;
+    esac
+  done
   case ${words[CURRENT-1]} in
     -o|--output) compadd table wide json yaml name; return ;;
     --color) compadd auto always never; return ;;
+    --coordinator|-n|--namespace) return ;;
   esac
-  case ${words[2]} in
+  case $command in
+    '') compadd @COMMANDS@ ;;
     get|describe|goodput|logs|events|steps|cancel|pause|resume|restart|scale|wait|checkpoints)
-      [[ ${words[2]} == checkpoints && $CURRENT -eq 3 ]] && { compadd list describe verify save pin unpin delete; return }
-      jobs=(${(f)"$(megactl get -o name 2>/dev/null)"})
-      compadd -a jobs ;;
-    cordon|uncordon|drain)
-      jobs=(${(f)"$(megactl nodes -o name 2>/dev/null)"})
-      compadd -a jobs ;;
+      [[ ${words[CURRENT-1]} == checkpoints ]] && { compadd list describe verify save pin unpin delete; return }
+      _megactl_ask get ;;
+    cordon|uncordon|drain) _megactl_ask nodes ;;
     namespaces) compadd list set delete ;;
     queue|doctor) ;;
     completion) compadd bash zsh fish ;;
@@ -73,11 +103,24 @@ _megactl "$@"
 
 constexpr char kFish[] =
     R"script(# megactl completion fish > ~/.config/fish/completions/megactl.fish
+function __megactl_ask
+  set -l words (commandline -opc)
+  set -l to
+  for i in (seq 2 (count $words))
+    switch $words[$i]
+      case --coordinator -n --namespace
+        test $i -lt (count $words); and set -a to $words[$i] $words[(math $i + 1)]
+      case '--coordinator=*' '--namespace=*'
+        set -a to $words[$i]
+    end
+  end
+  megactl $to $argv -o name 2>/dev/null
+end
 complete -c megactl -f -n '__fish_use_subcommand' -a '@COMMANDS@'
-complete -c megactl -f -n '__fish_seen_subcommand_from get describe goodput logs events steps cancel pause resume restart scale wait list' -a '(megactl get -o name 2>/dev/null)'
+complete -c megactl -f -n '__fish_seen_subcommand_from get describe goodput logs events steps cancel pause resume restart scale wait list' -a '(__megactl_ask get)'
 complete -c megactl -f -n '__fish_seen_subcommand_from checkpoints' -a 'list describe verify save pin unpin delete'
-complete -c megactl -f -n '__fish_seen_subcommand_from verify save pin unpin' -a '(megactl get -o name 2>/dev/null)'
-complete -c megactl -f -n '__fish_seen_subcommand_from cordon uncordon drain' -a '(megactl nodes -o name 2>/dev/null)'
+complete -c megactl -f -n '__fish_seen_subcommand_from verify save pin unpin' -a '(__megactl_ask get)'
+complete -c megactl -f -n '__fish_seen_subcommand_from cordon uncordon drain' -a '(__megactl_ask nodes)'
 complete -c megactl -f -n '__fish_seen_subcommand_from namespaces' -a 'list set delete'
 complete -c megactl -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 complete -c megactl -F -n '__fish_seen_subcommand_from run submit plan generate data'

@@ -9,6 +9,7 @@
 #include "cli/commands/plan_view.h"
 #include "cli/commands/watch.h"
 #include "cli/spec/job_yaml_print.h"
+#include "cli/view/json.h"
 #include "cli/view/table.h"
 #include "cli/view/words.h"
 
@@ -21,6 +22,7 @@ struct Options {
   std::string handle;
   bool spec = false;
   bool watch = false;
+  Output output = Output::kTable;
 };
 
 std::string Times(const v1::Job& job, absl::Time now) {
@@ -80,9 +82,10 @@ std::string Recoveries(const v1::Job& job) {
     std::string nodes;
     for (const std::string& node : record.nodes_out()) nodes += "-" + Printable(node) + " ";
     for (const std::string& node : record.nodes_in()) nodes += "+" + Printable(node) + " ";
-    table.AddRow({FormatTime(record.time()), record.rung(), fmt::format("{}", record.attempt()),
-                  fmt::format("{}", record.from_step()), fmt::format("{}", record.lost_steps()),
-                  nodes.empty() ? "-" : nodes, Printable(record.decided_by())});
+    table.AddRow({FormatTime(record.time()), Printable(record.rung()),
+                  fmt::format("{}", record.attempt()), fmt::format("{}", record.from_step()),
+                  fmt::format("{}", record.lost_steps()), nodes.empty() ? "-" : nodes,
+                  Printable(record.decided_by())});
   }
   return table.ToString();
 }
@@ -90,7 +93,8 @@ std::string Recoveries(const v1::Job& job) {
 std::string Budgets(const v1::Job& job) {
   Table table({"BUDGET", "USED", "LIMIT", "LEFT", "WITHIN"});
   for (const v1::RecoveryBudgetUse& use : job.recovery_budgets()) {
-    table.AddRow({use.key(), fmt::format("{}", use.used()), fmt::format("{}", use.limit()),
+    table.AddRow({Printable(use.key()), fmt::format("{}", use.used()),
+                  fmt::format("{}", use.limit()),
                   fmt::format("{}", std::max<int64_t>(0, use.limit() - use.used())),
                   use.has_window() ? FormatSpan(FromProto(use.window())) : "in a row"});
   }
@@ -117,12 +121,20 @@ absl::StatusOr<View> Look(Client& client, const Options& options) {
   const absl::StatusOr<v1::Job> job = client.GetJob(options.handle);
   if (!job.ok()) return job.status();
   View view{.out = "", .note = "", .is_final = IsFinal(job->phase())};
+  if (options.output != Output::kTable) {
+    const google::protobuf::Message* message = &*job;
+    if (options.spec) message = &job->resolved_spec();
+    view.out =
+        options.output == Output::kJson ? JsonView(*message, options.watch) : ToYaml(*message);
+    return view;
+  }
   if (options.spec) {
     view.out = PrintJob(job->metadata(), job->resolved_spec());
     return view;
   }
   std::string out;
-  AddLine(out, "Job", fmt::format("{} ({})", Printable(job->metadata().name()), job->uid()));
+  AddLine(out, "Job",
+          fmt::format("{} ({})", Printable(job->metadata().name()), Printable(job->uid())));
   AddLine(out, "Namespace", Printable(job->metadata().namespace_()));
   std::string labels;
   for (const auto& [key, value] : job->metadata().labels())
@@ -182,6 +194,7 @@ void AddDescribe(Command program, const Shell& shell) {
   AddJob(command, options->handle).Required();
   AddWatch(command, options->watch);
   command.AddFlag("--spec", options->spec, "Print its job file, with all defaults, instead");
+  AddOutput(command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
   command.OnRun([&shell, options] { return Describe(shell, *options); });
 }
 

@@ -33,10 +33,9 @@ int Events(const Shell& shell, const Options& options) {
       [&] { return client->WatchEvents(request); },
       [&](const v1::JobEvent& event) {
         request.set_from_revision(event.revision());
-        PrintStdout(options.output == Output::kJson
-                        ? ToJsonLine(event) + "\n"
-                        : FormatTime(event.time()) + "  " + EventLine(event, palette) + "\n");
-        return true;
+        return PrintStdout(options.output == Output::kJson ? ToJsonLine(event) + "\n"
+                                                           : FormatTime(event.time()) + "  " +
+                                                                 EventLine(event, palette) + "\n");
       },
       options.follow);
   return status.ok() ? kExitOk : Fail(status);

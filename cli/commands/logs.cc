@@ -8,6 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "base/command_line/command_line.h"
+#include "base/standard_output.h"
 #include "cli/client/errors.h"
 #include "cli/commands/command.h"
 #include "cli/commands/follow.h"
@@ -50,16 +51,12 @@ class LogReader {
       bool left_behind = false;
       const absl::Status status = Follow<v1::LogChunk>(
           [this] { return client_.StreamLogs(request_); },
-          [this](const v1::LogChunk& chunk) {
-            Take(chunk);
-            return true;
-          },
-          options_.follow,
+          [this](const v1::LogChunk& chunk) { return Take(chunk); }, options_.follow,
           [&](const absl::Status& why) { return left_behind = IsLeftBehind(why); });
-      PrintStdout(prefixer_.Flush());
+      if (!PrintStdout(prefixer_.Flush())) return absl::OkStatus();  // told at the end
       if (left_behind) {
         std::fprintf(stderr, "megactl: attempt %ld: %s; going on with the next attempt\n",
-                     static_cast<long>(attempt_), std::string(status.message()).c_str());
+                     static_cast<long>(attempt_), Printable(std::string(status.message())).c_str());
       } else if (!status.ok()) {
         return status;
       }
@@ -70,7 +67,8 @@ class LogReader {
   }
 
  private:
-  void Take(const v1::LogChunk& chunk) {
+  // False: nobody can read it.
+  bool Take(const v1::LogChunk& chunk) {
     if (chunk.attempt() != attempt_) {
       attempt_ = chunk.attempt();
       request_.clear_offsets();
@@ -80,7 +78,7 @@ class LogReader {
     request_.clear_tail_bytes();  // offsets say where to go on
     (*request_.mutable_offsets())[chunk.rank()] =
         chunk.offset() + static_cast<int64_t>(chunk.data().size());
-    PrintStdout(prefixer_.Add(chunk.rank(), chunk.data()));
+    return PrintStdout(prefixer_.Add(chunk.rank(), chunk.data()));
   }
 
   // The rest of this attempt's log is on a node that is gone, and a later attempt writes already.
@@ -132,6 +130,7 @@ int Logs(const Shell& shell, const Options& options) {
   if (!job.ok()) return Fail(job.status());
   if (const absl::Status status = LogReader(*client, options).Run(*job); !status.ok())
     return Fail(status);
+  if (StandardOutputFailed()) return kExitOutputFailed;  // the job may go on for hours
   if (!options.exit_status) return kExitOk;
   job = client->GetJob(job->name());
   if (!job.ok()) return Fail(job.status());

@@ -6,6 +6,7 @@
 #include "cli/view/json.h"
 #include "cli/view/table.h"
 #include "cli/view/words.h"
+#include "google/protobuf/empty.pb.h"
 
 namespace mega::cli {
 namespace {
@@ -31,9 +32,9 @@ std::string NamespacesText(const v1::ListNamespacesResponse& all) {
 }
 
 void Print(const google::protobuf::Message& message, Output output, const std::string& text) {
-  if (output == Output::kJson) return PrintStdout(ToJson(message));
-  if (output == Output::kYaml) return PrintStdout(ToYaml(message));
-  PrintStdout(text);
+  PrintStdout(output == Output::kJson   ? ToJson(message)
+              : output == Output::kYaml ? ToYaml(message)
+                                        : text);
 }
 
 int List(const Shell& shell, const Options& options) {
@@ -81,7 +82,8 @@ int Delete(const Shell& shell, const Options& options) {
   if (!client.ok()) return Fail(client.status());
   const absl::Status deleted = client->DeleteNamespace(options.name);
   if (!deleted.ok()) return Fail(deleted);
-  PrintStdout(fmt::format("namespace {} has no limits any more\n", Printable(options.name)));
+  Print(google::protobuf::Empty(), options.output,
+        fmt::format("namespace {} has no limits any more\n", Printable(options.name)));
   return kExitOk;
 }
 
@@ -113,6 +115,7 @@ void AddNamespaces(Command program, const Shell& shell) {
   Command remove = command.AddCommand("delete", "Forget the limits of a namespace without jobs",
                                       "megactl namespaces delete research");
   remove.AddOption("name", options->name, "Namespace").Required();
+  AddOutput(remove, options->output, formats);
   remove.OnRun([&shell, options] { return Delete(shell, *options); });
 }
 

@@ -18,10 +18,10 @@ std::string Paused(const v1::Job& job) {
   const std::string name = Printable(job.metadata().name());
   if (job.phase() == v1::JOB_PHASE_PAUSED) {
     return fmt::format("job {} is paused and holds no device; megactl resume {} goes on\n", name,
-                       job.uid());
+                       Printable(job.uid()));
   }
   return fmt::format("job {} saves, then gives its devices back; megactl resume {} goes on\n", name,
-                     job.uid());
+                     Printable(job.uid()));
 }
 
 std::string Resumed(const v1::Job& job) {

@@ -25,7 +25,7 @@ int Restart(const Shell& shell, const Options& options) {
     return fmt::format("job {} starts again {}; megactl events -f {} follows it\n",
                        Printable(job.metadata().name()),
                        step == 0 ? "from its beginning" : fmt::format("from step {}", step),
-                       job.uid());
+                       Printable(job.uid()));
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/time/clock.h"
 #include "base/clock.h"
+#include "base/standard_output.h"
 #include "cli/commands/command.h"
 #include "cli/commands/engine_process.h"
 #include "cli/commands/interrupt.h"
@@ -164,7 +165,14 @@ class Runner {
     absl::Time next_look = absl::Now() + kLook;
     while (true) {
       Show(feed.Take(absl::Milliseconds(50)));
-      if (InterruptCount() > 0) return CancelJob(feed);
+      if (InterruptCount() > 0) {
+        CancelJob(feed, "interrupted: cancelling the job; once more to kill it");
+        return InterruptExitCode();
+      }
+      if (StandardOutputFailed() || !view_->steps_out().ok()) {
+        CancelJob(feed, "cancelling the job: what it says cannot be written");
+        return view_->steps_out().ok() ? kExitOutputFailed : Fail(view_->steps_out());
+      }
       const absl::StatusOr<std::vector<std::string>> told = cluster_->Supervise();
       if (!told.ok()) {
         view_->Clear();
@@ -209,16 +217,15 @@ class Runner {
     }
   }
 
-  int CancelJob(JobFeed& feed) {
-    view_->Note("interrupted: cancelling the job; once more to kill it");
+  void CancelJob(JobFeed& feed, const std::string& why) {
+    view_->Note(why);
     client_->CancelJob(job_.name()).IgnoreError();
     const absl::Time deadline = absl::Now() + kCancelPatience;
-    while (InterruptCount() == 1 && absl::Now() < deadline) {
+    while (InterruptCount() <= 1 && absl::Now() < deadline) {
       Show(feed.Take(absl::Milliseconds(20)));
       if (feed.Drained() || (RefreshJob() && IsFinal(job_.phase()))) break;
     }
     view_->Clear();
-    return InterruptExitCode();
   }
 
   int Finish() {
@@ -227,15 +234,15 @@ class Runner {
     if (!options_.keep) cluster_->Stop(kStopGrace);
     Mark("cluster stopped");
     if (job_.phase() != v1::JOB_PHASE_SUCCEEDED) return TellFailure();
-    PrintStdout("\n" + view_->Chart());
-    TellSummary();
-    return kExitOk;
+    if (PrintStdout("\n" + view_->Chart())) TellSummary();
+    return view_->steps_out().ok() ? kExitOk : Fail(view_->steps_out());
   }
 
   void TellSummary() {
     const v1::StepReport& last = view_->last();
-    std::string text = fmt::format("\njob {} succeeded: {} steps, loss {:.4f}",
-                                   job_.metadata().name(), job_.last_step(), job_.last_loss());
+    std::string text =
+        fmt::format("\njob {} succeeded: {} steps, loss {:.4f}", Printable(job_.metadata().name()),
+                    job_.last_step(), job_.last_loss());
     if (last.has_validation_loss())
       text += fmt::format(", validation loss {:.4f}", last.validation_loss());
     text +=
@@ -270,7 +277,7 @@ class Runner {
   }
 
   int TellFailure() {
-    std::string text = fmt::format("megactl: job {} is {}: {}\n", job_.metadata().name(),
+    std::string text = fmt::format("megactl: job {} is {}: {}\n", Printable(job_.metadata().name()),
                                    PhaseName(job_.phase()), Printable(job_.reason()));
     if (!job_.attempts().empty()) {
       const v1::Attempt& attempt = *job_.attempts().rbegin();
@@ -286,18 +293,18 @@ class Runner {
       }
     }
     text += fmt::format("logs: {}, {}/jobs/{}\n", cluster_->log_folder(),
-                        cluster_->worker_folder(0), job_.uid());
+                        cluster_->worker_folder(0), Printable(job_.uid()));
     std::fputs(text.c_str(), stderr);
     return kExitFailure;
   }
 
   // --keep: the cluster goes on until Ctrl-C.
   void KeepServing() {
-    PrintStdout(
-        fmt::format("\nthe cluster goes on at {}: MEGACTL_COORDINATOR={} megactl get\n"
-                    "Ctrl-C ends it\n",
-                    cluster_->address(), cluster_->address()));
-    while (InterruptCount() == 0 && cluster_->Supervise().ok())
+    const bool is_told =
+        PrintStdout(fmt::format("\nthe cluster goes on at {}: MEGACTL_COORDINATOR={} megactl get\n"
+                                "Ctrl-C ends it\n",
+                                cluster_->address(), cluster_->address()));
+    while (is_told && InterruptCount() == 0 && cluster_->Supervise().ok())
       absl::SleepFor(absl::Milliseconds(50));
   }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "base/standard_output.h"
 #include "cli/client/errors.h"
 #include "cli/commands/event_line.h"
 #include "cli/view/json.h"
@@ -57,8 +58,9 @@ void RunView::Step(const v1::StepReport& report) {
   progress_.restarts = std::max(progress_.restarts, report.attempt() - 1);
   AddStep(report, progress_);
   if (steps_out_ != nullptr) {
-    std::fputs((ToJsonLine(report) + "\n").c_str(), steps_out_);
-    std::fflush(steps_out_);
+    const std::string line = ToJsonLine(report) + "\n";
+    if (std::fputs(line.c_str(), steps_out_) < 0 || std::fflush(steps_out_) != 0)
+      steps_out_status_.Update(ErrnoStatus(errno, "--steps-out"));
   }
   if (live_) {
     Draw(report.step() == report.total_steps());
@@ -79,8 +81,7 @@ void RunView::State(const std::string& text) {
 
 void RunView::Line(const std::string& text) {
   Clear();
-  std::fputs((text + "\n").c_str(), stdout);
-  std::fflush(stdout);
+  WriteStandardOutput(text + "\n");
   if (live_) Draw(true);
 }
 
@@ -91,14 +92,12 @@ void RunView::Draw(bool at_once) {
   has_line_ = true;
   // The last column stays free: writing into it makes some terminals wrap.
   const std::string line = ProgressLine(progress_, TerminalWidth(STDOUT_FILENO) - 1);
-  std::fputs(("\r\x1b[K" + line).c_str(), stdout);
-  std::fflush(stdout);
+  WriteStandardOutput("\r\x1b[K" + line);
 }
 
 void RunView::Clear() {
   if (!std::exchange(has_line_, false)) return;
-  std::fputs("\r\x1b[K", stdout);
-  std::fflush(stdout);
+  WriteStandardOutput("\r\x1b[K");
 }
 
 std::string RunView::Chart() const {

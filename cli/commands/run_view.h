@@ -35,6 +35,8 @@ class RunView {
   std::string Chart() const;  // empty with fewer than two steps
   int64_t steps() const { return static_cast<int64_t>(train_.size()); }
   const v1::StepReport& last() const { return progress_.last; }
+  // Why `steps_out` lacks a step.
+  const absl::Status& steps_out() const { return steps_out_status_; }
   const Palette& palette() const { return palette_; }
 
  private:
@@ -43,6 +45,7 @@ class RunView {
   void Line(const std::string& text);
 
   FILE* steps_out_ = nullptr;
+  absl::Status steps_out_status_;
   bool live_ = false;  // standard output is a terminal: there is a progress line
   Palette palette_;
   Progress progress_;

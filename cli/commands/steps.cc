@@ -32,9 +32,8 @@ int Steps(const Shell& shell, const Options& options) {
       [&] { return client->StreamSteps(request); },
       [&](const v1::StepReport& report) {
         request.set_from_step(report.step() + 1);
-        PrintStdout((options.output == Output::kJson ? ToJsonLine(report) : StepLine(report)) +
-                    "\n");
-        return true;
+        return PrintStdout(
+            (options.output == Output::kJson ? ToJsonLine(report) : StepLine(report)) + "\n");
       },
       options.follow);
   return status.ok() ? kExitOk : Fail(status);

@@ -52,9 +52,10 @@ int Submit(const Shell& shell, const Options& options) {
   const absl::StatusOr<v1::Job> job = client.SubmitJob(request);
   if (!job.ok()) return FailRefused(job.status(), loaded, consequence);
 
-  const std::string& name = job->metadata().name();
+  const std::string name = PrintableLine(job->metadata().name());
+  const std::string uid = PrintableLine(job->uid());
   if (options.quiet) {
-    if (!options.dry_run) PrintStdout(job->uid() + "\n");
+    if (!options.dry_run) PrintStdout(uid + "\n");
   } else if (options.output == Output::kName) {
     PrintStdout(name + "\n");
   } else if (options.output == Output::kJson || options.output == Output::kYaml) {
@@ -68,7 +69,7 @@ int Submit(const Shell& shell, const Options& options) {
     PrintStdout(
         fmt::format("job {} submitted, id {}, {}\nnext: megactl steps -f {}  ·  megactl "
                     "describe {}  ·  megactl wait {}\n",
-                    name, job->uid(), PhaseName(job->phase()), job->uid(), job->uid(), job->uid()));
+                    name, uid, PhaseName(job->phase()), uid, uid, uid));
   }
   return kExitOk;
 }
@@ -81,8 +82,14 @@ void AddSubmit(Command program, const Shell& shell) {
   auto options = std::make_shared<Options>();
   command.AddOption("file", options->file, "Job file, - for standard input").Required();
   AddOverrides(command, options->overrides);
-  command.AddOption("--request-id", options->request_id,
-                    "The same id gives the same job, however often it is sent");
+  command
+      .AddOption("--request-id", options->request_id,
+                 "The same id gives the same job, however often it is sent")
+      .Check([](const std::string& id) -> std::string {
+        if (PrintableLine(id) == id) return "";
+        return fmt::format("'{}' holds a control character; give a UUID of your choice",
+                           PrintableLine(id));
+      });
   command.AddFlag(
       "--dry-run", options->dry_run,
       "Check everything, store nothing; with -o json the job that would be, which has no uid");

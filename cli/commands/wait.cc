@@ -17,7 +17,14 @@ struct Options {
   std::string handle;
   std::string timeout;
   bool quiet = false;
+  Output output = Output::kTable;
 };
+
+std::string Ending(const v1::Job& job) {
+  const std::string why = job.reason().empty() ? "" : ": " + Printable(job.reason());
+  return fmt::format("job {} is {}{}\n", Printable(job.metadata().name()), PhaseName(job.phase()),
+                     why);
+}
 
 int Wait(const Shell& shell, const Options& options) {
   ExitOnInterrupt();
@@ -53,11 +60,7 @@ int Wait(const Shell& shell, const Options& options) {
     handle = job->name();
     const bool late = absl::Now() >= deadline;
     if (IsFinal(job->phase()) || late) {
-      if (!options.quiet) {
-        const std::string why = job->reason().empty() ? "" : ": " + Printable(job->reason());
-        PrintStdout(fmt::format("job {} is {}{}\n", Printable(job->metadata().name()),
-                                PhaseName(job->phase()), why));
-      }
+      if (!options.quiet) AnswerJob(job, options.output, Ending);
       return ExitCodeOf(job->phase());
     }
     absl::SleepFor(std::min(kBetweenLooks, deadline - absl::Now()));
@@ -77,6 +80,7 @@ void AddWait(Command program, const Shell& shell) {
   command.AddOption("--timeout", options->timeout, "Give up after 30s, 2h … (default: never)")
       .TypeName("TIME");
   command.AddFlag("-q,--quiet", options->quiet, "Print nothing");
+  AddOutput(command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
   command.OnRun([&shell, options] { return Wait(shell, *options); });
 }
 

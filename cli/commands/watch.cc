@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "absl/time/clock.h"
+#include "base/standard_output.h"
 #include "cli/commands/follow.h"
 #include "cli/view/json.h"
 #include "cli/view/terminal.h"
@@ -68,7 +69,7 @@ int Show(bool watch, const std::function<absl::StatusOr<View>()>& look) {
     }
     shown = all;
     has_shown = true;
-    if (!watch || view->is_final) return kExitOk;
+    if (!watch || view->is_final || StandardOutputFailed()) return kExitOk;
     absl::SleepFor(kBetweenLooks);
   }
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/nearest.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "cli/spec/keys.h"
 #include "cli/spec/scalar.h"
@@ -79,7 +80,7 @@ class JobReader {
   }
 
   static std::string Shown(std::string_view key) {
-    return key.size() <= 60 ? std::string(key) : CutUtf8(key, 60) + "…";
+    return PrintableLine(key.size() <= 60 ? std::string(key) : CutUtf8(key, 60) + "…");
   }
 
   void ReadEnvelope(const YamlNode& root) {

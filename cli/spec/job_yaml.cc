@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_split.h"
+#include "base/printable.h"
 #include "coordinator/planner/model/model_spec.h"
 #include "coordinator/planner/spec/spec.h"
 #include "fmt/core.h"
@@ -26,8 +27,9 @@ Problem PlaceProblem(const JobFile& job, const std::string& source, std::string 
 
 std::string ToText(const Problem& problem) {
   const Position at = problem.place.at;
-  if (at.line == 0) return fmt::format("{}: {}", problem.place.source, problem.message);
-  return fmt::format("{}:{}:{}: {}", problem.place.source, at.line, at.column, problem.message);
+  return PrintableLine(at.line == 0 ? fmt::format("{}: {}", problem.place.source, problem.message)
+                                    : fmt::format("{}:{}:{}: {}", problem.place.source, at.line,
+                                                  at.column, problem.message));
 }
 
 absl::StatusOr<JobText> ReadJobText(const std::string& path, std::vector<std::string> overrides) {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "fmt/core.h"
 #include "yaml-cpp/eventhandler.h"
@@ -53,7 +54,7 @@ std::string Describe(const YamlNode& node) {
     case YamlNode::Kind::kScalar:
       break;
   }
-  std::string text = CutUtf8(node.text, kShownText);
+  std::string text = PrintableLine(CutUtf8(node.text, kShownText));
   if (text.size() < node.text.size()) text += "…";
   return node.quoted ? absl::StrCat("\"", text, "\"") : absl::StrCat("'", text, "'");
 }

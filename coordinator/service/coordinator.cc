@@ -83,6 +83,7 @@ class CoordinatorImpl final : public Coordinator {
                           ParseListenAddress("--listen", options_.listen));
     MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed(
         "--listen", listen, options_.insecure || options_.identity != nullptr, tls::kRemedy));
+    MEGA_RETURN_IF_ERROR(MetricsListen().status());
     // First of all: a port in use is found before the state is touched, and who calls while a large
     // state is loaded is told so.
     MEGA_RETURN_IF_ERROR(Serve(listen));
@@ -144,13 +145,20 @@ class CoordinatorImpl final : public Coordinator {
     return absl::OkStatus();
   }
 
-  absl::Status StartMetrics() {
-    if (options_.metrics_listen.empty()) return absl::OkStatus();
+  // Nothing: no metrics are asked for.
+  absl::StatusOr<std::optional<ListenAddress>> MetricsListen() const {
+    if (options_.metrics_listen.empty()) return std::nullopt;
     MEGA_ASSIGN_OR_RETURN(const ListenAddress listen,
                           ParseListenAddress("--metrics-listen", options_.metrics_listen));
     MEGA_RETURN_IF_ERROR(
         CheckPlainTextAllowed("--metrics-listen", listen, options_.insecure, tls::kMetricsRemedy));
-    MEGA_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(listen, exporter_));
+    return listen;
+  }
+
+  absl::Status StartMetrics() {
+    MEGA_ASSIGN_OR_RETURN(const std::optional<ListenAddress> listen, MetricsListen());
+    if (!listen.has_value()) return absl::OkStatus();
+    MEGA_ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(*listen, exporter_));
     metrics_address_ = metrics_->address().ToString();
     return absl::OkStatus();
   }

@@ -14,6 +14,8 @@
 #include "base/command_line/command_line.h"
 #include "base/grpc_log.h"
 #include "base/log.h"
+#include "base/printable.h"
+#include "base/standard_output.h"
 #include "base/tls/options.h"
 #include "base/version.h"
 #include "coordinator/service/coordinator.h"
@@ -93,7 +95,7 @@ void WaitForStop(int signals, bool watch_stdin) {
 }
 
 int CannotStart(const absl::Status& status) {
-  std::cerr << "mega-coordinator: " << status.message() << "\n";
+  TellError("mega-coordinator", status);
   return status.code() == absl::StatusCode::kInvalidArgument ? kUsage : kCannotStart;
 }
 
@@ -225,7 +227,7 @@ int Main(int argc, char** argv) {
   replay.AddOption("--from", from, "Compare from this input on").AtLeast(0);
   if (const auto code = program.Parse(argc, argv)) return *code;
   if (version.WasChosen()) {
-    std::cout << "mega-coordinator " << kVersion << "\n";
+    WriteStandardOutput(fmt::format("mega-coordinator {}\n", kVersion));
     return kOk;
   }
   if (replay.WasChosen()) return RunReplay(folder, from);
@@ -235,4 +237,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace mega
 
-int main(int argc, char** argv) { return mega::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return mega::WithStandardOutput("mega-coordinator", [=] { return mega::Main(argc, argv); });
+}

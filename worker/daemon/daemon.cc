@@ -44,9 +44,12 @@ absl::Status Daemon::Init() {
                         AskEngineVersion(options_.engine, kEngineAnswers));
   MEGA_ASSIGN_OR_RETURN(trainer_, TrainerService::Start(TrainerCallbacks()));
   MEGA_RETURN_IF_ERROR(TakeOverState(engine));
-  MEGA_ASSIGN_OR_RETURN(const ListenAddress metrics,
-                        ParseListenAddress("--metrics-listen", options_.metrics_listen));
-  MEGA_ASSIGN_OR_RETURN(exporter_, Exporter::Start(metrics, options_.node));
+  exporter_ = std::make_unique<Exporter>(options_.node);
+  if (!options_.metrics_listen.empty()) {
+    MEGA_ASSIGN_OR_RETURN(const ListenAddress metrics,
+                          ParseListenAddress("--metrics-listen", options_.metrics_listen));
+    MEGA_RETURN_IF_ERROR(exporter_->Serve(metrics));
+  }
   node_.set_metrics_address(exporter_->address());
   fatal_event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!fatal_event_) return ErrnoStatus(errno, "eventfd");

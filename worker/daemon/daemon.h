@@ -47,8 +47,8 @@ class Daemon {
     std::string state_dir;
     int64_t devices = 0;  // 0: one for each core
     std::string listen = "127.0.0.1:0";
-    std::string metrics_listen = "127.0.0.1:0";
-    std::string engine;              // path of mega-engine
+    std::string metrics_listen = "127.0.0.1:0";  // empty: no metrics
+    std::string engine;                          // path of mega-engine
     std::vector<std::string> probe;  // program of the probes (probes/); empty: none are made
     std::map<std::string, std::string> labels;
     absl::Duration grace = absl::Seconds(10);  // for ranks when this worker leaves

@@ -110,14 +110,13 @@ Exporter::Exporter(const std::string& node)
   Set(Sample{});
 }
 
-absl::StatusOr<std::unique_ptr<Exporter>> Exporter::Start(const ListenAddress& listen,
-                                                          const std::string& node) {
-  std::unique_ptr<Exporter> exporter(new Exporter(node));
-  MEGA_ASSIGN_OR_RETURN(exporter->server_, MetricsServer::Start(listen, exporter->registry_));
-  return exporter;
+absl::Status Exporter::Serve(const ListenAddress& listen) {
+  MEGA_ASSIGN_OR_RETURN(server_, MetricsServer::Start(listen, registry_));
+  return absl::OkStatus();
 }
 
 std::string Exporter::address() const {
+  if (server_ == nullptr) return "";
   return AdvertisedAddress(server_->address().host, server_->address().port);
 }
 

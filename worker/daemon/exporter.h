@@ -38,10 +38,10 @@ class Exporter {
   // Why a rank ended, as a label.
   enum class Cause { kClean, kError, kSignal, kStopped };
 
-  static absl::StatusOr<std::unique_ptr<Exporter>> Start(const ListenAddress& listen,
-                                                         const std::string& node);
+  explicit Exporter(const std::string& node);
+  absl::Status Serve(const ListenAddress& listen);
 
-  // Where others reach it.
+  // Where others reach it; empty: nowhere.
   std::string address() const;
 
   void Set(const Sample& sample);
@@ -63,7 +63,6 @@ class Exporter {
     prometheus::Labels labels;
   };
 
-  explicit Exporter(const std::string& node);
   void Remove(std::map<RankKey, RankSeries>::iterator it) MEGA_REQUIRES(mu_);
   Gauges& AddGauges(const char* name, const char* help);
   Counters& AddCounters(const char* name, const char* help);

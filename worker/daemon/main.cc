@@ -15,6 +15,8 @@
 #include "base/grpc_log.h"
 #include "base/listen_address.h"
 #include "base/log.h"
+#include "base/printable.h"
+#include "base/standard_output.h"
 #include "base/tls/options.h"
 #include "base/unique_fd.h"
 #include "base/version.h"
@@ -53,7 +55,9 @@ void Declare(Program& program, Flags& flags) {
       .AddOption("--listen", flags.daemon.listen,
                  "HOST:PORT for other workers; on loopback, the ranks listen to no other machine")
       .ShowDefault();
-  program.AddOption("--metrics-listen", flags.daemon.metrics_listen, "HOST:PORT of /metrics")
+  program
+      .AddOption("--metrics-listen", flags.daemon.metrics_listen,
+                 "HOST:PORT of /metrics; empty: no metrics")
       .ShowDefault();
   program.AddOption("--port-file", flags.port_file, "Gets HOST:PORT once --listen is open");
   program.AddOption("--metrics-port-file", flags.metrics_port_file,
@@ -78,15 +82,21 @@ void Declare(Program& program, Flags& flags) {
 }
 
 absl::Status CheckAddresses(const Flags& flags) {
-  const bool is_tls = flags.tls.any();
-  const auto check = [&](const char* flag, const std::string& value, bool is_allowed,
-                         std::string_view remedy) -> absl::Status {
-    MEGA_ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(flag, value));
-    return CheckPlainTextAllowed(flag, address, flags.insecure || is_allowed, remedy);
+  const auto check = [&](const char* flag, const absl::StatusOr<ListenAddress>& address,
+                         bool is_tls, std::string_view remedy) {
+    return address.ok() ? CheckPlainTextAllowed(flag, *address, flags.insecure || is_tls, remedy)
+                        : address.status();
   };
-  MEGA_RETURN_IF_ERROR(check("--coordinator", flags.daemon.coordinator, is_tls, tls::kRemedy));
-  MEGA_RETURN_IF_ERROR(check("--listen", flags.daemon.listen, is_tls, tls::kRemedy));
-  return check("--metrics-listen", flags.daemon.metrics_listen, false, tls::kMetricsRemedy);
+  const Daemon::Options& options = flags.daemon;
+  const bool is_tls = flags.tls.any();
+  MEGA_RETURN_IF_ERROR(check("--coordinator",
+                             ParseServerAddress("--coordinator", options.coordinator), is_tls,
+                             tls::kRemedy));
+  MEGA_RETURN_IF_ERROR(
+      check("--listen", ParseListenAddress("--listen", options.listen), is_tls, tls::kRemedy));
+  if (options.metrics_listen.empty()) return absl::OkStatus();
+  return check("--metrics-listen", ParseListenAddress("--metrics-listen", options.metrics_listen),
+               false, tls::kMetricsRemedy);
 }
 
 absl::Status Complete(Flags& flags) {
@@ -193,7 +203,7 @@ int Main(int argc, char** argv) {
   LogGrpcAtDebug();
   const absl::Status usage = Complete(flags);
   if (!usage.ok()) {
-    fmt::print(stderr, "mega-worker: {}\n", std::string(usage.message()));
+    TellError("mega-worker", usage);
     return absl::IsInvalidArgument(usage) ? 2 : 1;
   }
   // Blocked before the first thread exists, so that only the descriptor sees them.
@@ -207,11 +217,13 @@ int Main(int argc, char** argv) {
 
   const absl::Status status = Serve(flags, signal_fd.get());
   if (status.ok()) return 0;
-  fmt::print(stderr, "mega-worker: {}\n", std::string(status.message()));
+  TellError("mega-worker", status);
   return 1;
 }
 
 }  // namespace
 }  // namespace mega::daemon
 
-int main(int argc, char** argv) { return mega::daemon::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return mega::WithStandardOutput("mega-worker", [=] { return mega::daemon::Main(argc, argv); });
+}

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/listen_address.h"
 #include "worker/daemon/channel.h"
 
 namespace mega::daemon {
@@ -42,6 +43,9 @@ void WitnessClient::Ask(int64_t round, const v1::WitnessSet& witnesses) {
     if (stopped_) return;
     std::map<Place, std::shared_ptr<v1::WitnessService::Stub>> stubs;
     for (const v1::Witness& witness : witnesses.witnesses()) {
+      // The coordinator passes on what a worker said of itself: gRPC would take more than
+      // HOST:PORT.
+      if (!ParseServerAddress("the address of a witness", witness.address()).ok()) continue;
       const Place place{witness.node(), witness.address()};
       auto& stub = stubs[place];
       if (const auto known = stubs_.find(place); known != stubs_.end()) {

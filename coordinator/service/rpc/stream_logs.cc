@@ -106,7 +106,16 @@ class LogStream final : public PullStream<v1::LogChunk> {
       }
       attempt = &*it;
     }
-    if (const int most = attempt->ranks_size(); request_.ranks_size() > most) {
+    const int most = attempt->ranks_size();
+    // Not all that a client liked to name: beyond `most` there are too many, or one twice.
+    for (int i = 0; i < std::min(request_.ranks_size(), most + 1); ++i) {
+      const int64_t rank = request_.ranks(i);
+      if (rank >= 0 && rank < most) continue;
+      return ResourceNotFound("rank", std::to_string(rank),
+                              fmt::format("attempt {} of job '{}' has ranks 0 to {}, not {}",
+                                          attempt->number(), uid_, most - 1, rank));
+    }
+    if (request_.ranks_size() > most) {
       return FieldInvalid("RANKS_INVALID", "ranks",
                           fmt::format("{} ranks are named, and attempt {} of job '{}' has {}; name "
                                       "each once, or none for all",
@@ -121,13 +130,6 @@ class LogStream final : public PullStream<v1::LogChunk> {
         source.offset = std::max<int64_t>(it->second, 0);
         source.has_offset = true;
       }
-    }
-    for (int64_t rank : request_.ranks()) {
-      if (sources_.contains(rank)) continue;
-      return ResourceNotFound(
-          "rank", std::to_string(rank),
-          fmt::format("attempt {} of job '{}' has ranks 0 to {}, not {}", attempt->number(), uid_,
-                      attempt->ranks_size() - 1, rank));
     }
     attempt_ = attempt->number();
     return grpc::Status::OK;

@@ -1,5 +1,6 @@
 // JobService.SubmitJob: validate off the loop, then let the core take it. The answer leaves when
 // the job is durable; the same request_id gives the same job, however often it comes.
+#include "base/printable.h"
 #include "coordinator/service/job_names.h"
 #include "coordinator/service/random_id.h"
 #include "coordinator/service/rpc/ask_core.h"
@@ -49,6 +50,12 @@ grpc::ServerUnaryReactor* SubmitJob(const Shell& shell, Context* context,
                              fmt::format("request_id has {} bytes; give a UUID of your choice (1 "
                                          "to {}), the same again when you retry",
                                          request.request_id().size(), kMostRequestIdBytes)));
+  }
+  if (PrintableLine(request.request_id()) != request.request_id()) {
+    return Done(context, FieldInvalid("REQUEST_ID_INVALID", "request_id",
+                                      fmt::format("request_id '{}' holds a control character; give "
+                                                  "a UUID of your choice",
+                                                  PrintableLine(request.request_id()))));
   }
   if (grpc::Status status = CheckSpecSize(request.spec()); !status.ok()) {
     return Done(context, std::move(status));

@@ -43,6 +43,23 @@ TEST(Program, GoesOnWhenAllIsWell) {
   EXPECT_FALSE(Sample(/*needs_command=*/false).Run({}).code.has_value());
 }
 
+TEST(Program, AnOptionThatDoesNotExistIsNamed) {
+  for (const auto& [words, told] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--bogus"}, "'--bogus' is not an option of program\n"},
+           {{"--hepl"}, "'--hepl' is not an option of program; did you mean --help?"},
+           {{"get", "--bogus=3"}, "'--bogus' is not an option of program get\n"},
+           {{"checkpoints", "--bogus", "list"}, "'--bogus' is not an option of program check"},
+           {{"checkpoints", "-x"}, "'-x' is not an option of program checkpoints\n"},
+           {{"get", "--\x1b[2J"}, "'--?[2J' is not an option of program get\n"},
+           {{"get\x1b[2J"}, "'get?[2J' is not a command of program"}}) {
+    const Outcome outcome = Sample().Run(words);
+    EXPECT_EQ(outcome.code, kExitBadUsage);
+    EXPECT_THAT(outcome.err, HasSubstr(told));
+    EXPECT_THAT(outcome.out, IsEmpty());
+  }
+  EXPECT_THAT(Sample().Run({}).err, HasSubstr("A subcommand is required"));
+}
+
 TEST(Program, HelpEndsZeroOnStandardOutput) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--help"},
                                                 {"get", "--help"},

@@ -115,6 +115,10 @@ class ScriptedCoordinator : public v1::JobService::Service, public v1::ClusterSe
                                v1::Namespace* response) override {
     return Answer(set_namespace, *request, response);
   }
+  grpc::Status DeleteNamespace(grpc::ServerContext*, const v1::DeleteNamespaceRequest*,
+                               v1::DeleteNamespaceResponse*) override {
+    return grpc::Status::OK;
+  }
   grpc::Status DrainNode(grpc::ServerContext*, const v1::DrainNodeRequest* request,
                          v1::Node* response) override {
     return Answer(drain, *request, response);

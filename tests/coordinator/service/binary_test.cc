@@ -215,6 +215,12 @@ TEST_F(BinaryTest, BadFlagsAreUsageErrors) {
   Program shorter({"--state-dir", dir_.path() + "/s", "--lease", "2s"}, out());
   EXPECT_EQ(shorter.Wait(), 2);
   EXPECT_THAT(shorter.output(), HasSubstr("workers renew every 1s"));
+  for (const char* flag : {"--listen", "--metrics-listen"}) {
+    Program port({"--state-dir", dir_.path() + "/s", flag, "127.0.0.1:99999"}, out());
+    EXPECT_EQ(port.Wait(), 2);
+    EXPECT_THAT(port.output(), HasSubstr(std::string(flag) + " is '127.0.0.1:99999'"));
+    EXPECT_FALSE(std::filesystem::exists(dir_.path() + "/s"));
+  }
   Program heartbeat({"--state-dir", dir_.path() + "/s", "--heartbeat", "100ms"}, out());
   EXPECT_EQ(heartbeat.Wait(), 2);
   Program unknown({"--stat-dir", "x"}, dir_.path() + "/out2");

@@ -225,6 +225,10 @@ TEST_F(LogsTest, MoreRanksThanThereAreAreRefused) {
   EXPECT_EQ(ErrorInfoOf(status).reason(), "RANKS_INVALID");
   EXPECT_THAT(status.error_message(), HasSubstr("2 ranks are named, and attempt 1"));
   EXPECT_THAT(status.error_message(), HasSubstr("none for all"));
+  request.set_ranks(1, 99);
+  const grpc::Status unknown = ReadLogs(request).status;
+  EXPECT_EQ(unknown.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(unknown.error_message(), HasSubstr("has ranks 0 to 0, not 99"));
 }
 
 TEST_F(LogsTest, APieceThatIsTooLargeIsRefused) {

@@ -65,6 +65,8 @@ TEST_F(SubmitTest, WithoutRequestIdIsRefusedByField) {
   const grpc::Status status = Submit(request, &job);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(BadRequestOf(status).field_violations(0).field(), "request_id");
+  request.set_request_id("a\x01");
+  EXPECT_THAT(Submit(request, &job).error_message(), HasSubstr("'a?' holds a control character"));
   EXPECT_EQ(ErrorInfoOf(status).domain(), "mega");
 }
 

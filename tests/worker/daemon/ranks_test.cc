@@ -26,7 +26,7 @@ class RanksTest : public ::testing::Test {
                                        .message = [](const RankKey&, v1::EngineMessage) {},
                                        .detached = [](const RankKey&) {},
                                        .refused = [](const RankKey&, absl::Status) {}});
-    exporter_ = *Exporter::Start({"127.0.0.1", 0}, "node-a");
+    exporter_ = std::make_unique<Exporter>("node-a");
     ranks_ = std::make_unique<Ranks>(
         Ranks::Options{.engine = folder_ / "engine", .devices = std::vector<v1::Device>(2)},
         Ranks::Parts{.loop = loop_,

@@ -247,6 +247,34 @@ TEST_F(WorkerProcess, AnAddressBeyondLoopbackNeedsInsecure) {
   }
 }
 
+TEST_F(WorkerProcess, AnAddressThatIsNoneIsAUsageError) {
+  for (const char* flag : {"--listen", "--metrics-listen", "--coordinator"}) {
+    for (const char* address : {"127.0.0.1:99999", "127.0.0.1:1\x1b[31m", "127.0.0.1"}) {
+      auto arguments = Usual();
+      if (flag == std::string("--coordinator"))
+        arguments.erase(arguments.begin(), arguments.begin() + 2);
+      arguments.insert(arguments.end(), {flag, address});
+      const auto [code, text] = Fails(arguments);
+      EXPECT_EQ(code, 2) << flag << " " << address;
+      EXPECT_THAT(text, AllOf(HasSubstr(flag), HasSubstr("write HOST:PORT"), Not(HasSubstr("\x1b")),
+                              ::testing::EndsWith("\n")));
+    }
+  }
+  auto arguments = Usual();
+  arguments[1] = "127.0.0.1:0";
+  EXPECT_THAT(Fails(arguments).second, HasSubstr("a port from 1 to 65535"));
+}
+
+TEST_F(WorkerProcess, WithoutMetricsItWorksAsWell) {
+  auto arguments = Usual();
+  arguments.insert(arguments.end(), {"--metrics-listen", ""});
+  const auto worker = Spawn(arguments);
+  const UniqueFd err = worker->TakeStderr();
+  EXPECT_THAT(ReadUntil(err.get(), "in session with the coordinator"), HasSubstr("in session"));
+  ASSERT_TRUE(Eventually([&] { return !coordinator_.heard().messages.empty(); }));
+  EXPECT_EQ(coordinator_.heard().messages[0].hello().node().metrics_address(), "");
+}
+
 TEST_F(WorkerProcess, WrongFlagsAndAMissingEngineAreSaidPlainly) {
   EXPECT_EQ(Fails({}).first, 2);
   auto arguments = Usual();

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "worker/engine/checkpoint/verifier.h"
 #include "worker/engine/main/exit_codes.h"
 
@@ -13,15 +14,6 @@ namespace mega::engine {
 namespace {
 
 constexpr int kExitNotFound = 3;  // megactl's
-
-// Names come from files: control characters must not reach a terminal.
-std::string Printable(std::string text) {
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) c = '?';
-  }
-  return text;
-}
 
 double Mebibytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
@@ -75,22 +67,22 @@ void PrintJson(const std::string& folder, const checkpoint::Verdict& verdict) {
 
 void PrintText(const std::string& folder, const checkpoint::Verdict& verdict) {
   for (const std::string& damage : verdict.damage) {
-    std::printf("%s\n", Printable(damage).c_str());
+    std::printf("%s\n", PrintableLine(damage).c_str());
   }
   if (verdict.damage.empty()) {
     std::printf("%s: the checkpoint of step %lld is whole: %lld files, %.1f MiB, %d tensors\n",
-                Printable(folder).c_str(), static_cast<long long>(verdict.manifest.step()),
+                PrintableLine(folder).c_str(), static_cast<long long>(verdict.manifest.step()),
                 static_cast<long long>(verdict.files), Mebibytes(verdict.bytes),
                 verdict.manifest.tensors_size());
   } else if (verdict.has_manifest_file) {
     std::printf("%s: DAMAGED; a restart that meets it goes on from the checkpoint before\n",
-                Printable(folder).c_str());
+                PrintableLine(folder).c_str());
   } else {
-    std::printf("%s: TORN; nothing will start from it\n", Printable(folder).c_str());
+    std::printf("%s: TORN; nothing will start from it\n", PrintableLine(folder).c_str());
   }
   if (!verdict.others.empty()) {
     std::printf("%zu more files in the folder belong to no checkpoint, the first is %s\n",
-                verdict.others.size(), Printable(verdict.others.front()).c_str());
+                verdict.others.size(), PrintableLine(verdict.others.front()).c_str());
   }
 }
 
@@ -104,8 +96,7 @@ int VerifyCheckpoint(const VerifyOptions& options) {
         options.folder, [&](const checkpoint::VerifyProgress& progress) { bar.Show(progress); });
   }
   if (!verdict.ok()) {
-    std::fprintf(stderr, "mega-engine checkpoint verify: %s\n",
-                 Printable(std::string(verdict.status().message())).c_str());
+    TellError("mega-engine checkpoint verify", verdict.status());
     return absl::IsNotFound(verdict.status()) ? kExitNotFound : kExitFailed;
   }
   if (options.output == "json") {

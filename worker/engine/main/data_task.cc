@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "base/printable.h"
 #include "worker/engine/datasets/build.h"
 #include "worker/engine/main/exit_codes.h"
 #include "worker/engine/tokenizers/tokenizer.h"
@@ -41,7 +42,7 @@ absl::Status Run(const DataOptions& options) {
 int BuildData(const DataOptions& options) {
   const absl::Status status = Run(options);
   if (status.ok()) return kExitOk;
-  std::fprintf(stderr, "mega-engine data build: %s\n", std::string(status.message()).c_str());
+  TellError("mega-engine data build", status);
   return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? 2 : kExitFailed;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "worker/engine/inference/generate.h"
 #include "worker/engine/main/exit_codes.h"
 #include "worker/engine/main/restore.h"
@@ -90,7 +91,7 @@ absl::Status Run(const GenerateOptions& options) {
 int Generate(const GenerateOptions& options) {
   const absl::Status status = Run(options);
   if (status.ok()) return kExitOk;
-  std::fprintf(stderr, "mega-engine generate: %s\n", std::string(status.message()).c_str());
+  TellError("mega-engine generate", status);
   return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ? 2 : kExitFailed;
 }
 

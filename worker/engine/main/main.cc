@@ -6,6 +6,7 @@
 #include "base/command_line/command_line.h"
 #include "base/grpc_log.h"
 #include "base/log.h"
+#include "base/standard_output.h"
 #include "base/version.h"
 #include "kernels/device/device.h"
 #include "worker/engine/main/checkpoint_task.h"
@@ -116,4 +117,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace mega::engine
 
-int main(int argc, char** argv) { return mega::engine::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return mega::WithStandardOutput("mega-engine", [=] { return mega::engine::Main(argc, argv); });
+}
