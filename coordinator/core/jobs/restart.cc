@@ -27,14 +27,12 @@ void RestartJob(Draft& draft, const v1::CoreRequest& request) {
   if (found == nullptr) return;
   const v1::RestartJobRequest& asked = request.restart_job();
   const std::string& name = found->metadata().name();
-  const auto refuse = [&](absl::StatusCode code, std::string_view reason, std::string message) {
-    draft.ReplyError(request.call(), code, reason, std::move(message));
-  };
   if (asked.from_step() != 0 && asked.from_beginning()) {
-    return refuse(absl::StatusCode::kInvalidArgument, "STEP_AMBIGUOUS",
-                  fmt::format("job '{}' is to restart from step {} and from its beginning; choose "
-                              "one of them",
-                              name, asked.from_step()));
+    return draft.ReplyError(
+        request.call(), absl::StatusCode::kInvalidArgument, "STEP_AMBIGUOUS",
+        fmt::format("job '{}' is to restart from step {} and from its beginning; choose "
+                    "one of them",
+                    name, asked.from_step()));
   }
   const bool is_chosen = asked.from_step() != 0 || asked.from_beginning();
   if (asked.from_step() != 0 &&
@@ -43,16 +41,17 @@ void RestartJob(Draft& draft, const v1::CoreRequest& request) {
   }
   const int64_t step = is_chosen ? asked.from_step() : NewestCheckpoint(*found);
   if (found->pause_requested()) {
-    return refuse(absl::StatusCode::kFailedPrecondition, "JOB_PAUSED",
-                  fmt::format("job '{}' is paused; resume it, and it starts from step {}", name,
-                              NewestCheckpoint(*found)));
+    return draft.ReplyError(request.call(), absl::StatusCode::kFailedPrecondition, "JOB_PAUSED",
+                            fmt::format("job '{}' is paused; resume it, and it starts from step {}",
+                                        name, NewestCheckpoint(*found)));
   }
   if (const v1::Manifest* pinned = is_chosen ? PinnedAfter(*found, step) : nullptr) {
-    return refuse(absl::StatusCode::kFailedPrecondition, "CHECKPOINT_PINNED",
-                  fmt::format("job '{}' would train again what led to its pinned checkpoint of "
-                              "step {}, and save it in the same folder; unpin it, or submit a job "
-                              "with checkpoint.load",
-                              name, pinned->step()));
+    return draft.ReplyError(
+        request.call(), absl::StatusCode::kFailedPrecondition, "CHECKPOINT_PINNED",
+        fmt::format("job '{}' would train again what led to its pinned checkpoint of "
+                    "step {}, and save it in the same folder; unpin it, or submit a job "
+                    "with checkpoint.load",
+                    name, pinned->step()));
   }
   v1::Job& job = draft.EditJob(found->uid());
   job.set_cycles_without_progress(0);

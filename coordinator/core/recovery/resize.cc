@@ -175,12 +175,9 @@ void ScaleJob(Draft& draft, const v1::CoreRequest& request) {
   const v1::Job* found = FindUnfinished(draft, request);
   if (found == nullptr) return;
   const v1::ScaleJobRequest& asked = request.scale_job();
-  const auto refuse = [&](absl::StatusCode code, std::string_view reason, std::string message) {
-    draft.ReplyError(request.call(), code, reason, std::move(message));
-  };
   if (asked.nodes() < Least(*found) || asked.nodes() > Most(*found)) {
-    return refuse(
-        absl::StatusCode::kInvalidArgument, "NODES_OUT_OF_RANGE",
+    return draft.ReplyError(
+        request.call(), absl::StatusCode::kInvalidArgument, "NODES_OUT_OF_RANGE",
         fmt::format("job '{}' may run on {} to {} nodes, not {}; resources.nodes.min and "
                     "max of its job file say so",
                     found->metadata().name(), Least(*found), Most(*found), asked.nodes()));
@@ -188,11 +185,12 @@ void ScaleJob(Draft& draft, const v1::CoreRequest& request) {
   const v1::Attempt* attempt = LiveAttempt(*found);
   const bool waits = attempt != nullptr && !asked.now() && WantedNodes(*found) != asked.nodes();
   if (waits && found->resolved_spec().checkpoint().interval_steps() == 0) {
-    return refuse(absl::StatusCode::kFailedPrecondition, "NO_NEXT_CHECKPOINT",
-                  fmt::format("job '{}' makes no checkpoint before its end "
-                              "(checkpoint.interval_steps is 0); scale it now instead, which saves "
-                              "first",
-                              found->metadata().name()));
+    return draft.ReplyError(
+        request.call(), absl::StatusCode::kFailedPrecondition, "NO_NEXT_CHECKPOINT",
+        fmt::format("job '{}' makes no checkpoint before its end "
+                    "(checkpoint.interval_steps is 0); scale it now instead, which saves "
+                    "first",
+                    found->metadata().name()));
   }
   if (WantedNodes(*found) != asked.nodes()) {
     v1::Job& job = draft.EditJob(found->uid());
