@@ -1,5 +1,4 @@
 // megactl doctor: does what it needs stand where it should, and what to do where it does not.
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "base/disk_space.h"
 #include "base/version.h"
 #include "cli/commands/checkup.h"
 #include "cli/commands/command.h"
@@ -20,9 +20,9 @@ namespace mega::cli {
 namespace {
 
 std::optional<double> FreeBytes(const std::string& path) {
-  struct statvfs disk {};
-  if (statvfs(path.c_str(), &disk) != 0) return std::nullopt;
-  return static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+  const std::optional<DiskSpace> disk = DiskSpaceAt(path);
+  if (!disk.has_value()) return std::nullopt;
+  return static_cast<double>(disk->free_bytes);
 }
 
 void CheckCluster(const Target& target, std::vector<Check>& checks) {

@@ -1,11 +1,13 @@
 #include "worker/daemon/node_probe.h"
 
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <sstream>
+
+#include "base/disk_space.h"
 
 namespace mega::daemon {
 namespace {
@@ -43,12 +45,9 @@ NodeSample ProbeNode(const std::string& state_dir) {
   sample.memory_total_bytes = std::max<int64_t>(0, memory.total_bytes);
   sample.memory_available_bytes = std::max<int64_t>(0, memory.available_bytes);
   std::ifstream("/proc/loadavg") >> sample.load_1m;
-  struct statvfs disk {};
-  if (statvfs(state_dir.c_str(), &disk) == 0) {
-    sample.disk_total_bytes =
-        static_cast<int64_t>(disk.f_blocks) * static_cast<int64_t>(disk.f_frsize);
-    sample.disk_free_bytes =
-        static_cast<int64_t>(disk.f_bavail) * static_cast<int64_t>(disk.f_frsize);
+  if (const std::optional<DiskSpace> disk = DiskSpaceAt(state_dir); disk.has_value()) {
+    sample.disk_total_bytes = disk->total_bytes;
+    sample.disk_free_bytes = disk->free_bytes;
   }
   return sample;
 }

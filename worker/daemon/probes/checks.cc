@@ -4,19 +4,20 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/disk_space.h"
 #include "base/folder.h"
 #include "base/proc_stat.h"
 #include "fmt/core.h"
@@ -81,12 +82,11 @@ std::vector<std::string> EntriesOf(const std::string& path) {
 ProbeAnswer CheckDisk(const ProbeInputs& inputs) {
   ProbeAnswer answer;
   for (const std::string& path : inputs.paths) {
-    struct statvfs disk {};
-    if (statvfs(Existing(path).c_str(), &disk) != 0) continue;  // the mounts' business
-    const auto block = static_cast<int64_t>(disk.f_frsize);
-    const int64_t total = static_cast<int64_t>(disk.f_blocks) * block;
-    const int64_t free = static_cast<int64_t>(disk.f_bavail) * block;
-    if ((disk.f_flag & ST_RDONLY) != 0) {
+    const std::optional<DiskSpace> disk = DiskSpaceAt(Existing(path));
+    if (!disk.has_value()) continue;  // the mounts' business
+    const int64_t total = disk->total_bytes;
+    const int64_t free = disk->free_bytes;
+    if (disk->is_read_only) {
       Add(answer, v1::SEVERITY_ERROR,
           fmt::format("{} is on a file system that is mounted read-only; see the kernel's log, and "
                       "mount it again",
@@ -96,9 +96,10 @@ ProbeAnswer CheckDisk(const ProbeInputs& inputs) {
           fmt::format("{} has {} MiB free of {} MiB; a checkpoint will not fit: remove what is not "
                       "needed",
                       path, free / kMiB, total / kMiB));
-    } else if (disk.f_files > 0 && disk.f_favail == 0) {
+    } else if (disk->total_files > 0 && disk->free_files == 0) {
       Add(answer, v1::SEVERITY_ERROR,
-          fmt::format("{} takes no more files (of {}); remove small ones", path, disk.f_files));
+          fmt::format("{} takes no more files (of {}); remove small ones", path,
+                      disk->total_files));
     } else if (free < kDiskWarning &&
                static_cast<double>(free) < kDiskWarningShare * static_cast<double>(total)) {
       Add(answer, v1::SEVERITY_WARNING,
