@@ -12,7 +12,11 @@ namespace mega {
 namespace {
 
 absl::Status WriteAndSync(const std::string& path, std::string_view content) {
-  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  // Of a writer that was killed; or a pipe, which would be waited for.
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) {
+    return ErrnoStatus(errno, fmt::format("cannot create {}", path));
+  }
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file) return ErrnoStatus(errno, fmt::format("cannot create {}", path));
   while (!content.empty()) {
     const ssize_t written = write(file.get(), content.data(), content.size());

@@ -16,6 +16,7 @@
 #include "base/folder.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/read_file.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 
@@ -80,8 +81,18 @@ std::string Frame(const v1::JournalRecord& record) {
 
 std::string SegmentName(int64_t number) { return fmt::format("{:020}{}", number, kSuffix); }
 
-int64_t FirstNumber(const std::string& segment) {
-  return std::strtoll(fs::path(segment).filename().c_str(), nullptr, 10);
+// Far from where counting on would overflow.
+constexpr int64_t kHighestNumber = 1'000'000'000'000'000'000;
+
+int64_t FirstNumber(const fs::path& segment) {
+  return std::strtoll(segment.filename().c_str(), nullptr, 10);
+}
+
+// Another file may lie in the folder; its number would be the next one's measure.
+bool IsSegment(const fs::path& path) {
+  const std::string name = path.filename();
+  return path.extension() == kSuffix && FirstNumber(path) > 0 &&
+         FirstNumber(path) <= kHighestNumber && name == SegmentName(FirstNumber(path));
 }
 
 // One past the highest input number any segment holds: numbers rise over the folder's life. The
@@ -94,6 +105,9 @@ int64_t NextNumber(const std::string& folder) {
   const absl::Status status = ReadSegment(
       segments->back(),
       [&](const v1::JournalRecord& record) {
+        if (record.number() > kHighestNumber) {
+          return DataLoss("{} holds the number {}", segments->back(), record.number());
+        }
         last = std::max(last, record.number());
         return absl::OkStatus();
       },
@@ -101,7 +115,7 @@ int64_t NextNumber(const std::string& folder) {
   if (!status.ok()) {
     log::Warn("the newest journal segment cannot be read; a new one begins after it",
               {{"error", status.ToString()}});
-    last += 1'000'000'000;
+    last = FirstNumber(segments->back()) + 1'000'000'000;
   }
   return last + 1;
 }
@@ -242,7 +256,7 @@ void Journal::OpenSegment(const Piece& first) {
   if (fd_ >= 0) close(std::exchange(fd_, -1));
   RemoveOldest(first.bytes + InputsAfter(first.bytes));
   const std::string path = folder_ + "/" + SegmentName(first.record.number());
-  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0600);
   if (fd_ < 0 || write(fd_, kMagic, kMagicBytes) != static_cast<ssize_t>(kMagicBytes)) {
     log::Warn("journal segment cannot be written; jobs are not affected",
               {{"path", path}, {"error", std::strerror(errno)}});
@@ -268,7 +282,7 @@ absl::StatusOr<std::vector<std::string>> JournalSegments(const std::string& fold
   if (!entries.ok()) return NotFound("journal: {}", std::string(entries.status().message()));
   std::vector<std::string> paths;
   for (const fs::directory_entry& entry : *entries) {
-    if (entry.path().extension() == kSuffix) paths.push_back(entry.path());
+    if (IsSegment(entry.path())) paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -278,7 +292,12 @@ absl::Status ReadSegment(const std::string& path,
                          const std::function<absl::Status(const v1::JournalRecord&)>& visit,
                          bool* torn) {
   *torn = false;
-  std::ifstream file(path, std::ios::binary);
+  // A pipe in its place would be waited for; the stream below opens what has been looked at.
+  const absl::StatusOr<UniqueFd> fd = OpenRegularFile(path);
+  if (absl::IsInvalidArgument(fd.status()))
+    return DataLoss("{}", std::string(fd.status().message()));
+  MEGA_RETURN_IF_ERROR(fd.status());
+  std::ifstream file(fmt::format("/proc/self/fd/{}", fd->get()), std::ios::binary);
   char magic[kMagicBytes];
   if (!file) return NotFound("journal segment {} cannot be opened", path);
   std::error_code error;
@@ -296,7 +315,8 @@ absl::Status ReadSegment(const std::string& path,
     if (!file.read(head, sizeof(head))) break;
     const uint32_t size = ReadWord(head);
     offset += sizeof(head);
-    if (int64_t{size} > kMostRecordBytes || size > file_bytes - offset) break;
+    // Zeros are what a power loss leaves of a block; a record is never empty.
+    if (size == 0 || int64_t{size} > kMostRecordBytes || size > file_bytes - offset) break;
     payload.resize(size);
     if (!file.read(payload.data(), size)) break;
     offset += size;

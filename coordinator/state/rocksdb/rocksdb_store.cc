@@ -5,8 +5,10 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "coordinator/core/apply.h"
+#include "coordinator/state/rocksdb/database_folder.h"
 #include "coordinator/state/rocksdb/keys.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
@@ -17,7 +19,8 @@ namespace {
 
 // Rises when an older release could not read what a newer one writes.
 constexpr std::string_view kFormatVersion = "1";
-constexpr int64_t kWitnessSetsSkipped = int64_t{1} << 32;
+// Where nobody knows how many were given away.
+constexpr int64_t kNumbersSkipped = int64_t{1} << 32;
 
 absl::Status FromRocks(const rocksdb::Status& status, std::string_view what) {
   if (status.ok()) return absl::OkStatus();
@@ -42,7 +45,7 @@ rocksdb::DBOptions MakeOptions(rocksdb::Env* env) {
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   options.max_total_wal_size = 64 << 20;
   options.max_open_files = 256;
-  options.keep_log_file_num = 3;
+  options.info_log = MakeRocksDbLogger();
   options.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   return options;
 }
@@ -145,11 +148,14 @@ void Add(rocksdb::WriteBatch& batch, rocksdb::ColumnFamilyHandle* state,
 absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::string& folder,
                                                                  rocksdb::Env* env,
                                                                  bool accept_loss) {
+  std::unique_ptr<RocksDbStore> store(new RocksDbStore(folder, accept_loss));
+  const auto found = LookInto(folder);
+  if (absl::IsDataLoss(found.status()))
+    return Damaged(folder, std::string(found.status().message()));
+  MEGA_RETURN_IF_ERROR(found.status());
+  if (!found->has_database) MEGA_RETURN_IF_ERROR(store->CheckMayBegin(found->has_data));
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return ErrnoStatus(error.value(), fmt::format("state folder '{}'", folder));
-  std::unique_ptr<RocksDbStore> store(new RocksDbStore(folder, accept_loss));
-  const bool is_new = !std::filesystem::exists(folder + "/CURRENT", error);
   if (error) return ErrnoStatus(error.value(), fmt::format("state folder '{}'", folder));
   const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
       {rocksdb::kDefaultColumnFamilyName, MakeFamilyOptions()}, {"steps", MakeFamilyOptions()}};
@@ -167,16 +173,42 @@ absl::StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::stri
     return FailedPrecondition("state folder '{}' was written by a newer release: {}", folder,
                               status.ToString());
   }
+  if (IsDamage(status)) return Damaged(folder, status.ToString());
   MEGA_RETURN_IF_ERROR(FromRocks(status, fmt::format("opening state folder '{}'", folder)));
   store->db_.reset(db);
   store->state_ = handles[0];
   store->steps_ = handles[1];
-  MEGA_RETURN_IF_ERROR(store->CheckFormat(is_new));
+  MEGA_RETURN_IF_ERROR(store->CheckFormat(!found->has_database));
   return store;
 }
 
 RocksDbStore::RocksDbStore(std::string folder, bool accept_loss)
     : folder_(std::move(folder)), accept_loss_(accept_loss), mark_(folder_ + ".revision") {}
+
+// Without CURRENT RocksDB makes a database. The mark comes before it, so that a start that is cut
+// short in between leaves no database without one.
+absl::Status RocksDbStore::CheckMayBegin(bool has_data) {
+  if (has_data) return Damaged(folder_, "it holds data, but CURRENT is gone");
+  const auto promised = mark_.Read();
+  if (absl::IsPermissionDenied(promised.status())) return promised.status();
+  const bool has_promised = !promised.ok() || promised->value_or(0) > 0;
+  if (has_promised && !accept_loss_) {
+    return Damaged(folder_, promised.ok()
+                                ? fmt::format("it holds no database, but changes up to revision {} "
+                                              "were acknowledged ({})",
+                                              **promised, mark_.path())
+                                : fmt::format("it holds no database, and {}",
+                                              std::string(promised.status().message())));
+  }
+  if (has_promised || promised->has_value()) return absl::OkStatus();
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(folder_).parent_path(), error);
+  if (error) return ErrnoStatus(error.value(), fmt::format("state folder '{}'", folder_));
+  const absl::Status made = mark_.Make(0);
+  if (!absl::IsResourceExhausted(made)) return made;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(made.message(), "; make room there, then start again"));
+}
 
 RocksDbStore::~RocksDbStore() {
   if (db_ == nullptr) return;
@@ -253,22 +285,36 @@ absl::StatusOr<core::State> RocksDbStore::Load() const {
 // Numbers that were given away since must not be given again: epochs, above all, tell a rank that
 // may still run from the one that replaces it.
 absl::Status RocksDbStore::CheckPromises(v1::Meta& meta) const {
-  const std::optional<int64_t> promised = mark_.Read();
-  if (!promised || *promised <= meta.revision()) return absl::OkStatus();
-  if (!accept_loss_) {
+  const auto promised = mark_.Read();
+  if (absl::IsPermissionDenied(promised.status())) return promised.status();
+  // A first start may have been cut short before there was a mark; then nothing is in the store.
+  const bool is_known = promised.ok() && (promised->has_value() || meta.revision() == 0);
+  if (is_known && promised->value_or(0) <= meta.revision()) return absl::OkStatus();
+  if (!accept_loss_ && is_known) {
     return DataLoss(
         "state folder '{}' is at revision {}, but changes up to revision {} were acknowledged "
         "({}): what was decided in between is missing, as when its log was cut or a file of it "
         "removed. Restore the whole state folder from a backup; or go on without that, once, with "
         "--accept-lost-state: jobs that were submitted since are forgotten, and their ranks ended",
-        folder_, meta.revision(), *promised, mark_.path());
+        folder_, meta.revision(), **promised, mark_.path());
   }
+  if (!accept_loss_) {
+    return DataLoss(
+        "state folder '{}' is at revision {}, but up to which revision changes were acknowledged "
+        "cannot be told: {}. Restore the whole state folder from a backup; or go on, once, with "
+        "--accept-lost-state: what is missing, if anything is, is forgotten",
+        folder_, meta.revision(),
+        promised.ok() ? mark_.path() + " is gone" : std::string(promised.status().message()));
+  }
+  const int64_t next = is_known ? **promised : meta.revision() + kNumbersSkipped;
   log::Error("going on without changes that were acknowledged, as --accept-lost-state says",
-             {{"state_dir", folder_}, {"revision", meta.revision()}, {"acknowledged", *promised}});
+             {{"state_dir", folder_},
+              {"revision", meta.revision()},
+              {"acknowledged", is_known ? fmt::format("{}", next) : "unknown"}});
   // Each epoch has an event, and each event a revision; witness sets have no such measure.
-  meta.set_next_epoch(meta.next_epoch() + *promised - meta.revision());
-  meta.set_next_witness_set(meta.next_witness_set() + kWitnessSetsSkipped);
-  meta.set_revision(*promised);
+  meta.set_next_epoch(meta.next_epoch() + next - meta.revision());
+  meta.set_next_witness_set(meta.next_witness_set() + kNumbersSkipped);
+  meta.set_revision(next);
   return absl::OkStatus();
 }
 

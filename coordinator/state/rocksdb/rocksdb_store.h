@@ -22,8 +22,9 @@ class RocksDbStore : public StateStore {
  public:
   // Opens or creates the database in `folder`. FAILED_PRECONDITION when another process has it open
   // or a newer release wrote it; DATA_LOSS when it is damaged. `env` is for tests; it outlives
-  // this. accept_loss: Load takes a state that lacks acknowledged changes (else DATA_LOSS), and
-  // skips the numbers that they may have used. The mark of them is FOLDER.revision.
+  // this. DATA_LOSS too where a database was and is no more. accept_loss: Load takes a state that
+  // lacks acknowledged changes (else DATA_LOSS), and skips the numbers that they may have used. The
+  // mark of them is FOLDER.revision.
   static absl::StatusOr<std::unique_ptr<RocksDbStore>> Open(const std::string& folder,
                                                             rocksdb::Env* env = nullptr,
                                                             bool accept_loss = false);
@@ -41,6 +42,7 @@ class RocksDbStore : public StateStore {
 
  private:
   RocksDbStore(std::string folder, bool accept_loss);
+  absl::Status CheckMayBegin(bool has_data);
   absl::Status CheckFormat(bool is_new);
   absl::Status CheckPromises(v1::Meta& meta) const;
   absl::Status Write(rocksdb::WriteBatch& batch, bool sync, std::string_view what)
