@@ -256,8 +256,10 @@ void Journal::OpenSegment(const Piece& first) {
   if (fd_ >= 0) close(std::exchange(fd_, -1));
   RemoveOldest(first.bytes + InputsAfter(first.bytes));
   const std::string path = folder_ + "/" + SegmentName(first.record.number());
+  // A pipe that nobody reads would be waited for; the writing itself waits for a slow disk.
   fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0600);
-  if (fd_ < 0 || write(fd_, kMagic, kMagicBytes) != static_cast<ssize_t>(kMagicBytes)) {
+  if (fd_ < 0 || fcntl(fd_, F_SETFL, 0) != 0 ||
+      write(fd_, kMagic, kMagicBytes) != static_cast<ssize_t>(kMagicBytes)) {
     log::Warn("journal segment cannot be written; jobs are not affected",
               {{"path", path}, {"error", std::strerror(errno)}});
     if (fd_ >= 0) close(std::exchange(fd_, -1));

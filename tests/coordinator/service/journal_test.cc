@@ -1,12 +1,16 @@
 #include "coordinator/service/journal.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
+#include "base/unique_fd.h"
 #include "coordinator/service/replay.h"
 #include "gmock/gmock.h"
 #include "tests/coordinator/service/fake_worker.h"
@@ -163,24 +167,37 @@ TEST_F(JournalTest, ADiskThatIsBehindIsGivenNoSnapshots) {
   v1::CoreEvent event;
   event.mutable_cancel()->set_uid(std::string(1000, 'x'));
   Journal journal(folder(), 1 << 20, /*most_waiting_bytes=*/8 << 10);
-  // The first segment's file takes nothing until somebody reads.
+  // The first segment's file takes next to nothing until somebody reads.
   const std::string first = folder() + "/00000000000000000001.journal";
   ASSERT_EQ(mkfifo(first.c_str(), 0600), 0);
+  UniqueFd disk(open(first.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_GT(fcntl(disk.get(), F_SETPIPE_SZ, 4096), 0);
+  ASSERT_EQ(fcntl(disk.get(), F_SETFL, 0), 0);
   ASSERT_TRUE(journal.WantsSnapshot());
   journal.StartSegment(core::ToSnapshot(state));
   for (int i = 0; i < 100; ++i) {
     EXPECT_FALSE(journal.WantsSnapshot()) << i;
     journal.Append(event, DecisionHash(core::Step(state, event)));
   }
-  std::ifstream disk(first, std::ios::binary);
   std::jthread reader([&] {
-    for (char buffer[4096]; disk.read(buffer, sizeof(buffer)) || disk.gcount() > 0;) {
+    pollfd written{.fd = disk.get(), .events = POLLIN, .revents = 0};
+    poll(&written, 1, -1);  // before that, a read is at the end
+    for (char buffer[4096]; read(disk.get(), buffer, sizeof(buffer)) > 0;) {
     }
   });
   const absl::Time deadline = absl::Now() + kPatience;
   while (!journal.WantsSnapshot() && absl::Now() < deadline) std::this_thread::yield();
   EXPECT_TRUE(journal.WantsSnapshot());           // inputs were left out
   journal.StartSegment(core::ToSnapshot(state));  // ends the first file, and with it the reader
+}
+
+// Case: the thread that writes waited for a reader, and the coordinator could not be stopped.
+TEST_F(JournalTest, APipeThatNobodyReadsIsNoSegmentAndIsNotWaitedFor) {
+  const core::State state;
+  const std::string first = folder() + "/00000000000000000001.journal";
+  Journal journal(folder(), 1 << 20);
+  ASSERT_EQ(mkfifo(first.c_str(), 0600), 0);
+  journal.StartSegment(core::ToSnapshot(state));
 }
 
 TEST_F(JournalTest, TornEndIsToleratedAtEveryByte) {
