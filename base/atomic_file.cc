@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 
 namespace mega {
 namespace {
@@ -18,11 +19,8 @@ absl::Status WriteAndSync(const std::string& path, std::string_view content) {
   }
   const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file) return ErrnoStatus(errno, fmt::format("cannot create {}", path));
-  while (!content.empty()) {
-    const ssize_t written = write(file.get(), content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoStatus(errno, fmt::format("cannot write {}", path));
-    content.remove_prefix(static_cast<size_t>(written));
+  if (const int error = WriteAll(file.get(), content); error != 0) {
+    return ErrnoStatus(error, fmt::format("cannot write {}", path));
   }
   if (fsync(file.get()) != 0) return ErrnoStatus(errno, fmt::format("cannot sync {}", path));
   return absl::OkStatus();

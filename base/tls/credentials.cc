@@ -31,4 +31,13 @@ std::optional<PeerName> PeerOf(const grpc::AuthContext& context) {
 
 bool IsAuthenticated(const grpc::AuthContext& context) { return context.IsPeerAuthenticated(); }
 
+bool MaySpeakFor(const grpc::AuthContext& context, const std::string& node) {
+  return !IsAuthenticated(context) || PeerOf(context) == PeerName{PeerName::Kind::kNode, node};
+}
+
+std::string DescribePeer(const grpc::AuthContext& context) {
+  const std::optional<PeerName> peer = PeerOf(context);
+  return peer ? Describe(*peer) : "no part of a cluster";
+}
+
 }  // namespace mega::tls

@@ -21,5 +21,9 @@ std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(const Identity* ide
 std::optional<PeerName> PeerOf(const grpc::AuthContext& context);
 // The connection is not plain text.
 bool IsAuthenticated(const grpc::AuthContext& context);
+// Over TLS a node speaks for itself alone; over plain text everybody speaks for all.
+bool MaySpeakFor(const grpc::AuthContext& context, const std::string& node);
+// "node 'n1'", for errors.
+std::string DescribePeer(const grpc::AuthContext& context);
 
 }  // namespace mega::tls

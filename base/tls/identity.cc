@@ -57,9 +57,8 @@ absl::StatusOr<Key> ParseKey(const std::string& path, const std::string& pem) {
   Key key(PEM_read_bio_PrivateKey(ReadFrom(pem).get(), nullptr, no_password, nullptr));
   if (key != nullptr) return key;
   return InvalidArgument(
-      "{}: holds no private key that can be used, which is PEM and not encrypted "
-      "({})",
-      path, OpenSslError());
+      "{}: holds no private key that can be used, which is PEM and not encrypted ({})", path,
+      OpenSslError());
 }
 
 absl::Time TimeOf(const ASN1_TIME* time) {
@@ -88,8 +87,7 @@ absl::Status CheckChain(const Files& files, const std::vector<Certificate>& auth
   if (now < from || now > until) {
     return InvalidArgument(
         "{}: is valid from {} to {}, and it is {} here; make another with megactl pki issue, or "
-        "set "
-        "the clock",
+        "set the clock",
         files.certificate, absl::FormatTime(from, absl::UTCTimeZone()),
         absl::FormatTime(until, absl::UTCTimeZone()), absl::FormatTime(now, absl::UTCTimeZone()));
   }

@@ -89,8 +89,7 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& target) {
     message = fmt::format(
         "coordinator {} cannot be reached: {}\nis it running there? --coordinator HOST:PORT or "
         "MEGACTL_COORDINATOR names another; `megactl run JOB.yaml` needs none; if it speaks TLS, "
-        "so "
-        "must you: --tls-ca, --tls-cert, --tls-key",
+        "so must you: --tls-ca, --tls-cert, --tls-key",
         target, message);
   } else if (code == absl::StatusCode::kDeadlineExceeded) {
     message = fmt::format("coordinator {} did not answer in time: {}", target, message);

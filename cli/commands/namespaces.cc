@@ -6,7 +6,6 @@
 #include "cli/view/json.h"
 #include "cli/view/table.h"
 #include "cli/view/words.h"
-#include "google/protobuf/empty.pb.h"
 
 namespace mega::cli {
 namespace {
@@ -82,7 +81,7 @@ int Delete(const Shell& shell, const Options& options) {
   if (!client.ok()) return Fail(client.status());
   const absl::Status deleted = client->DeleteNamespace(options.name);
   if (!deleted.ok()) return Fail(deleted);
-  Print(google::protobuf::Empty(), options.output,
+  Print(v1::DeleteNamespaceResponse(), options.output,
         fmt::format("namespace {} has no limits any more\n", Printable(options.name)));
   return kExitOk;
 }

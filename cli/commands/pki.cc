@@ -13,6 +13,7 @@
 #include "base/listen_address.h"
 #include "base/read_file.h"
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 #include "cli/commands/command.h"
 #include "cli/pki/authority.h"
 
@@ -44,13 +45,7 @@ absl::Status WriteNew(const std::string& path, const std::string& text, mode_t m
         fmt::format("{} is there already; remove it if nobody needs it any more", path));
   }
   if (!file) return ErrnoStatus(errno, path);
-  size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t n = write(file.get(), text.data() + written, text.size() - written);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus(errno, path);
-    written += static_cast<size_t>(n);
-  }
+  if (const int error = WriteAll(file.get(), text); error != 0) return ErrnoStatus(error, path);
   if (fsync(file.get()) != 0) return ErrnoStatus(errno, path);
   return absl::OkStatus();
 }

@@ -21,20 +21,16 @@ grpc::Status CheckCaller(const grpc::CallbackServerContext& context, tls::PeerNa
   if (!tls::IsAuthenticated(*context.auth_context())) return grpc::Status::OK;
   const std::optional<tls::PeerName> caller = CallerOf(context);
   if (caller && caller->kind == wanted) return grpc::Status::OK;
-  return RpcError(
-      absl::StatusCode::kPermissionDenied, "CALLER_NOT_ALLOWED",
-      fmt::format("the certificate is of {}, and only {} may call this; make one with "
-                  "megactl pki issue",
-                  caller ? tls::Describe(*caller) : "no part of a cluster", Called(wanted)));
+  return RpcError(absl::StatusCode::kPermissionDenied, "CALLER_NOT_ALLOWED",
+                  fmt::format("the certificate is of {}, and only {} may call this; make one with "
+                              "megactl pki issue",
+                              tls::DescribePeer(*context.auth_context()), Called(wanted)));
 }
 
 std::string WhyNotNode(const grpc::CallbackServerContext& context, const std::string& node) {
-  if (!tls::IsAuthenticated(*context.auth_context())) return "";
-  const tls::PeerName wanted{tls::PeerName::Kind::kNode, node};
-  const std::optional<tls::PeerName> caller = CallerOf(context);
-  if (caller == wanted) return "";
+  if (tls::MaySpeakFor(*context.auth_context(), node)) return "";
   return fmt::format("the worker says that it is node '{}', and its certificate is of {}", node,
-                     caller ? tls::Describe(*caller) : "no part of a cluster");
+                     tls::DescribePeer(*context.auth_context()));
 }
 
 }  // namespace mega::service

@@ -10,7 +10,8 @@
 
 namespace mega::service {
 
-// nullopt: plain text.
+// nullopt: plain text, or the certificate names no part of a cluster (CheckCaller tells them
+// apart).
 std::optional<tls::PeerName> CallerOf(const grpc::CallbackServerContext& context);
 
 // PERMISSION_DENIED unless it is plain text or the caller is of that kind. Users call the services

@@ -19,12 +19,10 @@ constexpr ptrdiff_t kMostOfOne = 4;
 
 // Over TLS a node asks for itself alone.
 grpc::Status CheckAsker(const grpc::CallbackServerContext& context, const std::string& node) {
-  if (!tls::IsAuthenticated(*context.auth_context())) return grpc::Status::OK;
-  const auto caller = tls::PeerOf(*context.auth_context());
-  if (caller == tls::PeerName{tls::PeerName::Kind::kNode, node}) return grpc::Status::OK;
+  if (tls::MaySpeakFor(*context.auth_context(), node)) return grpc::Status::OK;
   return {grpc::StatusCode::PERMISSION_DENIED,
-          fmt::format("{} asks on behalf of node '{}'",
-                      caller ? tls::Describe(*caller) : "no part of a cluster", node)};
+          fmt::format("{} asks on behalf of node '{}'", tls::DescribePeer(*context.auth_context()),
+                      node)};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "cli/local/child.h"
 #include "fmt/core.h"
+#include "tests/support/temp_dir.h"
 
 namespace mega::cli {
 namespace {
@@ -18,12 +19,6 @@ using ::testing::HasSubstr;
 
 class OutputTest : public ::testing::Test {
  protected:
-  OutputTest() {
-    std::string pattern = "/tmp/mega-output-XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~OutputTest() override { std::filesystem::remove_all(folder_); }
-
   // A shell's exit code, with the programs of this build at hand.
   int Shell(const std::string& command) {
     absl::StatusOr<Child> child =
@@ -43,7 +38,8 @@ class OutputTest : public ::testing::Test {
     return text.str();
   }
 
-  std::string folder_;
+  const mega::testing::TempDir dir_;
+  const std::string folder_ = dir_.path();
 };
 
 TEST_F(OutputTest, NoProgramTakesAFullDiskForSuccess) {

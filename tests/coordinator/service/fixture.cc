@@ -1,11 +1,10 @@
 #include "tests/coordinator/service/fixture.h"
 
-#include <chrono>
 #include <filesystem>
-#include <thread>
 
 #include "base/check.h"
 #include "google/rpc/status.pb.h"
+#include "tests/support/eventually.h"
 
 namespace mega::service {
 
@@ -93,23 +92,21 @@ v1::Node ServiceTest::AwaitNode(const std::string& name) {
   v1::GetNodeRequest request;
   request.set_name(name);
   v1::Node node;
-  const absl::Time deadline = absl::Now() + kPatience;
-  grpc::Status status = cluster_->GetNode(Context().get(), request, &node);
-  while (!status.ok() && absl::Now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // a poll, not a synchronisation
+  grpc::Status status;
+  testing::EventuallyWithin(kPatience, [&] {
     status = cluster_->GetNode(Context().get(), request, &node);
-  }
+    return status.ok();
+  });
   EXPECT_TRUE(status.ok()) << status.error_message();
   return node;
 }
 
 v1::Job ServiceTest::AwaitPhase(const std::string& name, v1::JobPhase phase) {
-  v1::Job job = GetJob(name);
-  const absl::Time deadline = absl::Now() + kPatience;
-  while (job.phase() != phase && absl::Now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // a poll, not a synchronisation
+  v1::Job job;
+  testing::EventuallyWithin(kPatience, [&] {
     job = GetJob(name);
-  }
+    return job.phase() == phase;
+  });
   EXPECT_EQ(v1::JobPhase_Name(job.phase()), v1::JobPhase_Name(phase)) << job.reason();
   return job;
 }

@@ -4,11 +4,12 @@
 #include "gmock/gmock.h"
 #include "tests/coordinator/service/fake_worker.h"
 #include "tests/coordinator/service/fixture.h"
+#include "tests/support/eventually.h"
 
 namespace mega::service {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Command = v1::Command;
 
 class LifeTest : public ServiceTest {
@@ -105,9 +106,8 @@ TEST_F(LifeTest, ARestartRemembersHowFarARunningJobIs) {
   worker.Connect(address());
   RunTo(worker, Request("far", 1, 9), 4);
   AwaitPhase("far", v1::JOB_PHASE_RUNNING);
-  const absl::Time deadline = absl::Now() + kPatience;
-  while (GetJob("far").last_step() < 4 && absl::Now() < deadline) {
-  }
+  ASSERT_TRUE(
+      mega::testing::EventuallyWithin(kPatience, [&] { return GetJob("far").last_step() == 4; }));
   const double loss = GetJob("far").last_loss();
   StopCoordinator();
   StartCoordinator();

@@ -12,6 +12,7 @@
 
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temp_dir.h"
 #include "tests/worker/daemon/scripted_coordinator.h"
 #include "worker/daemon/daemon.h"
@@ -22,14 +23,7 @@ using Heard = mega::testing::ScriptedCoordinator::Heard;
 
 inline constexpr char kJob[] = "job-1";
 
-inline bool EventuallyWithin(absl::Duration span, const std::function<bool()>& condition) {
-  const absl::Time deadline = absl::Now() + span;
-  while (!condition()) {
-    if (absl::Now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
-}
+using mega::testing::EventuallyWithin;
 
 inline bool Eventually(const std::function<bool()>& condition) {
   return EventuallyWithin(absl::Seconds(20), condition);

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/write_all.h"
+
 namespace mega::datasets {
 
 absl::StatusOr<File> File::OpenToRead(const std::string& path) {
@@ -66,13 +68,8 @@ absl::StatusOr<size_t> File::Read(std::span<char> out) {
 }
 
 absl::Status File::Write(std::span<const char> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus(errno, path_ + " cannot be written");
-    bytes = bytes.subspan(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
+  const int error = WriteAll(fd_, {bytes.data(), bytes.size()});
+  return error == 0 ? absl::OkStatus() : ErrnoStatus(error, path_ + " cannot be written");
 }
 
 absl::Status File::Sync() {
