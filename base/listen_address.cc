@@ -88,7 +88,7 @@ absl::Status CheckPlainTextAllowed(std::string_view flag, const ListenAddress& a
   if (insecure || address.is_loopback()) return absl::OkStatus();
   return InvalidArgument(
       "{} is {}, which is beyond loopback, and plain text: anyone on that network could listen or "
-      "give orders. {}, use 127.0.0.1, or say --insecure if the network is trusted",
+      "give orders. {}",
       flag, address.ToString(), remedy);
 }
 

@@ -24,7 +24,7 @@ absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view flag, std::str
 absl::StatusOr<ListenAddress> ParseServerAddress(std::string_view flag, std::string_view text);
 
 // Of an address at which there is no TLS. INVALID_ARGUMENT unless loopback or `insecure`; the error
-// ends with `remedy`, what else the user can do.
+// ends with `remedy`, what the user can do.
 absl::Status CheckPlainTextAllowed(std::string_view flag, const ListenAddress& address,
                                    bool insecure, std::string_view remedy);
 

@@ -7,12 +7,23 @@
 #include "absl/time/clock.h"
 #include "base/dns_name.h"
 #include "base/listen_address.h"
+#include "base/printable.h"
 #include "cli/spec/yaml_tree.h"
 
 namespace mega::cli {
 namespace {
 
-absl::Status ReadConfig(const std::string& path, Target& target, tls::Files& files) {
+using Environment = std::function<const char*(const char*)>;
+
+bool SaysAnything(const tls::Options& options) { return options.files.any() || options.insecure; }
+
+absl::StatusOr<bool> ReadInsecure(const std::string& source, const std::string& text) {
+  if (text == "true" || text == "1") return true;
+  if (text == "false" || text == "0") return false;
+  return InvalidArgument("{} is '{}'; write true or false", source, PrintableLine(text));
+}
+
+absl::Status ReadConfig(const std::string& path, Target& target, tls::Options& tls) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::OkStatus();  // it is optional
   std::string text(kMaxYamlBytes + 1, '\0');
@@ -24,20 +35,28 @@ absl::Status ReadConfig(const std::string& path, Target& target, tls::Files& fil
     return InvalidArgument("{}:{}:{}: {}", path, error.at.line, error.at.column, error.message);
   for (const YamlNode::Entry& entry : tree.root()->entries) {
     const std::string& key = entry.key->text;
-    std::string* file = key == "tls_ca"     ? &files.authority
-                        : key == "tls_cert" ? &files.certificate
-                        : key == "tls_key"  ? &files.key
+    std::string* file = key == "tls_ca"     ? &tls.files.authority
+                        : key == "tls_cert" ? &tls.files.certificate
+                        : key == "tls_key"  ? &tls.files.key
                                             : nullptr;
-    if (key != "coordinator" && key != "namespace" && file == nullptr) {
+    if (key != "coordinator" && key != "namespace" && key != "insecure" && file == nullptr) {
       return InvalidArgument(
-          "{}:{}: {} is not a key; the keys are coordinator, namespace, tls_ca, tls_cert and "
-          "tls_key",
+          "{}:{}: {} is not a key; the keys are coordinator, namespace, tls_ca, tls_cert, tls_key "
+          "and insecure",
           path, entry.key->at.line, Describe(*entry.key));
     }
     if (entry.value->kind != YamlNode::Kind::kScalar)
       return InvalidArgument("{}:{}: {} must be text", path, entry.key->at.line, key);
+    if (file != nullptr && entry.value->text.empty()) {
+      return InvalidArgument("{}:{}: {} is empty; give a file, or leave it out", path,
+                             entry.key->at.line, key);
+    }
     if (file != nullptr) {
       *file = std::filesystem::path(path).replace_filename(entry.value->text).string();
+    } else if (key == "insecure") {
+      MEGA_ASSIGN_OR_RETURN(tls.insecure,
+                            ReadInsecure(fmt::format("{}:{}: insecure", path, entry.key->at.line),
+                                         entry.value->text));
     } else if (key == "namespace") {
       target.name_space = entry.value->text;
     } else {
@@ -48,11 +67,27 @@ absl::Status ReadConfig(const std::string& path, Target& target, tls::Files& fil
   return absl::OkStatus();
 }
 
+absl::StatusOr<tls::Options> TlsOfEnvironment(const Environment& environment) {
+  tls::Options tls;
+  for (const auto& [name, path] : {std::pair("MEGACTL_TLS_CA", &tls.files.authority),
+                                   std::pair("MEGACTL_TLS_CERT", &tls.files.certificate),
+                                   std::pair("MEGACTL_TLS_KEY", &tls.files.key)}) {
+    const char* value = environment(name);
+    if (value == nullptr) continue;
+    if (*value == '\0') return InvalidArgument("{} is empty; give a file, or unset it", name);
+    *path = value;
+  }
+  if (const char* insecure = environment("MEGACTL_INSECURE"); insecure && *insecure) {
+    MEGA_ASSIGN_OR_RETURN(tls.insecure, ReadInsecure("MEGACTL_INSECURE", insecure));
+  }
+  return tls;
+}
+
 }  // namespace
 
 absl::StatusOr<Target> FindTarget(const std::string& flag_address,
-                                  const std::string& flag_namespace, const tls::Files& flag_tls,
-                                  const std::function<const char*(const char*)>& environment) {
+                                  const std::string& flag_namespace, const tls::Options& flag_tls,
+                                  const Environment& environment) {
   Target target{.address = kDefaultCoordinator, .name_space = "", .source = "default"};
   const char* config_home = environment("XDG_CONFIG_HOME");
   const char* home = environment("HOME");
@@ -62,9 +97,9 @@ absl::StatusOr<Target> FindTarget(const std::string& flag_address,
   } else if (home != nullptr && *home != '\0') {
     folder = std::string(home) + "/.config";
   }
-  tls::Files files;
+  tls::Options tls;
   if (!folder.empty()) {
-    MEGA_RETURN_IF_ERROR(ReadConfig(folder + "/megactl/config.yaml", target, files));
+    MEGA_RETURN_IF_ERROR(ReadConfig(folder + "/megactl/config.yaml", target, tls));
   }
   if (const char* address = environment("MEGACTL_COORDINATOR"); address && *address) {
     target.address = address;
@@ -72,14 +107,9 @@ absl::StatusOr<Target> FindTarget(const std::string& flag_address,
   }
   if (const char* name_space = environment("MEGACTL_NAMESPACE"); name_space && *name_space)
     target.name_space = name_space;
-  const auto said = [&](const char* name) {
-    const char* value = environment(name);
-    return std::string(value != nullptr ? value : "");
-  };
-  const tls::Files of_environment{said("MEGACTL_TLS_CA"), said("MEGACTL_TLS_CERT"),
-                                  said("MEGACTL_TLS_KEY")};
-  if (of_environment.any()) files = of_environment;
-  if (flag_tls.any()) files = flag_tls;
+  MEGA_ASSIGN_OR_RETURN(const tls::Options of_environment, TlsOfEnvironment(environment));
+  if (SaysAnything(of_environment)) tls = of_environment;
+  if (SaysAnything(flag_tls)) tls = flag_tls;
   if (!flag_address.empty()) {
     target.address = flag_address;
     target.source = "--coordinator";
@@ -93,11 +123,13 @@ absl::StatusOr<Target> FindTarget(const std::string& flag_address,
                                                                          : "config.yaml",
                            kDnsLabelRule);
   }
-  MEGA_RETURN_IF_ERROR(
-      ParseServerAddress(fmt::format("coordinator (from {})", target.source), target.address)
-          .status());
+  const std::string source = fmt::format("coordinator (from {})", target.source);
+  MEGA_ASSIGN_OR_RETURN(const ListenAddress address, ParseServerAddress(source, target.address));
+  MEGA_RETURN_IF_ERROR(tls::CheckOneAsked(tls));
   MEGA_ASSIGN_OR_RETURN(target.identity,
-                        tls::Load(files, {tls::PeerName::Kind::kUser, ""}, absl::Now()));
+                        tls::Load(tls.files, {tls::PeerName::Kind::kUser, ""}, absl::Now()));
+  MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed(
+      source, address, tls.insecure || target.identity != nullptr, tls::kRemedy));
   return target;
 }
 

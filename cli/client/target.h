@@ -4,8 +4,9 @@
 //   tls_ca: FILE
 //   tls_cert: FILE
 //   tls_key: FILE
-// Files are looked for beside the configuration. All of TLS comes from one place: flags,
-// environment (MEGACTL_TLS_CA, MEGACTL_TLS_CERT, MEGACTL_TLS_KEY) or file.
+//   insecure: true
+// Files are looked for beside the configuration. What is said of TLS comes from one place: flags,
+// environment (MEGACTL_TLS_CA, MEGACTL_TLS_CERT, MEGACTL_TLS_KEY, MEGACTL_INSECURE) or file.
 #pragma once
 
 #include <functional>
@@ -13,7 +14,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "base/tls/identity.h"
+#include "base/tls/options.h"
 
 namespace mega::cli {
 
@@ -27,9 +28,9 @@ struct Target {
 inline constexpr char kDefaultCoordinator[] = "127.0.0.1:7070";
 
 // What a flag did not give is empty; `environment` is getenv or a test's
-// table (nullptr: unset).
+// table (nullptr: unset). Plain text that would leave the machine must be asked for, as of servers.
 absl::StatusOr<Target> FindTarget(const std::string& flag_address,
-                                  const std::string& flag_namespace, const tls::Files& flag_tls,
+                                  const std::string& flag_namespace, const tls::Options& flag_tls,
                                   const std::function<const char*(const char*)>& environment);
 
 }  // namespace mega::cli

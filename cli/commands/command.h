@@ -6,7 +6,7 @@
 
 #include "base/command_line/command_line.h"
 #include "base/status.h"
-#include "base/tls/identity.h"
+#include "base/tls/options.h"
 #include "cli/client/client.h"
 #include "cli/client/exit_code.h"
 #include "cli/spec/job_yaml.h"
@@ -17,7 +17,7 @@ namespace mega::cli {
 struct Shell {
   std::string coordinator;  // --coordinator; empty: not given
   std::string name_space;   // -n; empty: not given
-  tls::Files tls;           // --tls-ca, --tls-cert, --tls-key; likewise
+  tls::Options tls;         // --tls-ca, --tls-cert, --tls-key, --insecure; likewise
   ColorMode color = ColorMode::kAuto;
 
   absl::StatusOr<Target> FindTarget() const;

@@ -150,8 +150,9 @@ class CoordinatorImpl final : public Coordinator {
     if (options_.metrics_listen.empty()) return std::nullopt;
     MEGA_ASSIGN_OR_RETURN(const ListenAddress listen,
                           ParseListenAddress("--metrics-listen", options_.metrics_listen));
-    MEGA_RETURN_IF_ERROR(
-        CheckPlainTextAllowed("--metrics-listen", listen, options_.insecure, tls::kMetricsRemedy));
+    MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed("--metrics-listen", listen,
+                                               options_.insecure || options_.insecure_metrics,
+                                               tls::kMetricsRemedy));
     return listen;
   }
 

@@ -21,6 +21,7 @@ struct CoordinatorOptions {
   bool accept_lost_state = false;                 // changes that were acknowledged may be missing
   std::shared_ptr<const tls::Identity> identity;  // null: plain text
   bool insecure = false;                          // may speak plain text beyond loopback
+  bool insecure_metrics = false;                  // /metrics may, whatever the API speaks
   int64_t journal_bytes = 1 << 30;                // 0: no journal
   size_t most_checks_waiting = 1'000;  // calls that validate or plan, and as many that forecast
   absl::Duration hello_deadline = absl::Seconds(10);  // a session without one by then is ended

@@ -34,7 +34,7 @@ constexpr absl::Duration kLongestRetention = absl::Hours(24 * 365 * 100);
 
 struct ServeFlags {
   service::CoordinatorOptions options;
-  tls::Files tls;
+  tls::Options tls;
   std::string port_file;
   std::string metrics_port_file;
   std::string lease = "10s";
@@ -105,9 +105,12 @@ int Serve(ServeFlags flags) {
   if (absl::Status status = FillDurations(flags, &flags.options.core); !status.ok()) {
     return CannotStart(status);
   }
-  auto identity = tls::Load(flags.tls, {tls::PeerName::Kind::kCoordinator, ""}, absl::Now());
+  if (absl::Status status = tls::CheckOneAsked(flags.tls); !status.ok()) return CannotStart(status);
+  auto identity = tls::Load(flags.tls.files, {tls::PeerName::Kind::kCoordinator, ""}, absl::Now());
   if (!identity.ok()) return CannotStart(identity.status());
   flags.options.identity = *std::move(identity);
+  flags.options.insecure = flags.tls.insecure;
+  flags.options.insecure_metrics = flags.tls.insecure_metrics;
   // Before any thread starts, so that all inherit the mask and only the descriptor gets them.
   sigset_t stop;
   sigemptyset(&stop);
@@ -199,8 +202,7 @@ void AddServeFlags(Command program, ServeFlags& flags) {
   program.AddFlag("--accept-lost-state", options.accept_lost_state,
                   "Start although changes that were acknowledged are missing from --state-dir");
   tls::AddOptions(program, flags.tls);
-  program.AddFlag("--insecure", options.insecure,
-                  "Plain text beyond loopback: only on a trusted network");
+  tls::AddMetricsOption(program, flags.tls);
   AddLogLevel(program, flags.log_level);
   program.AddFlag("--exit-on-stdin-eof", flags.exit_on_stdin_eof, "Stop when stdin ends");
 }

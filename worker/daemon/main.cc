@@ -33,8 +33,7 @@ struct Flags {
   std::string port_file;
   std::string metrics_port_file;
   log::Level log_level = log::Level::kInfo;
-  tls::Files tls;
-  bool insecure = false;
+  tls::Options tls;
   bool exit_on_stdin_eof = false;
 };
 
@@ -74,32 +73,32 @@ void Declare(Program& program, Flags& flags) {
       .ShowDefault();
   AddLogLevel(program, flags.log_level);
   tls::AddOptions(program, flags.tls);
-  program.AddFlag("--insecure", flags.insecure,
-                  "Plain text beyond loopback: only on a trusted network");
+  tls::AddMetricsOption(program, flags.tls);
   program.AddFlag("--exit-on-stdin-eof", flags.exit_on_stdin_eof,
                   "Leave when standard input ends: a parent that dies takes this worker with it");
   program.AddVersion(kVersion);
 }
 
 absl::Status CheckAddresses(const Flags& flags) {
-  const auto check = [&](const char* flag, const absl::StatusOr<ListenAddress>& address,
-                         bool is_tls, std::string_view remedy) {
-    return address.ok() ? CheckPlainTextAllowed(flag, *address, flags.insecure || is_tls, remedy)
+  const auto check = [](const char* flag, const absl::StatusOr<ListenAddress>& address,
+                        bool is_allowed, std::string_view remedy) {
+    return address.ok() ? CheckPlainTextAllowed(flag, *address, is_allowed, remedy)
                         : address.status();
   };
   const Daemon::Options& options = flags.daemon;
-  const bool is_tls = flags.tls.any();
+  const bool is_allowed = flags.tls.insecure || flags.tls.files.any();
   MEGA_RETURN_IF_ERROR(check("--coordinator",
-                             ParseServerAddress("--coordinator", options.coordinator), is_tls,
+                             ParseServerAddress("--coordinator", options.coordinator), is_allowed,
                              tls::kRemedy));
   MEGA_RETURN_IF_ERROR(
-      check("--listen", ParseListenAddress("--listen", options.listen), is_tls, tls::kRemedy));
+      check("--listen", ParseListenAddress("--listen", options.listen), is_allowed, tls::kRemedy));
   if (options.metrics_listen.empty()) return absl::OkStatus();
   return check("--metrics-listen", ParseListenAddress("--metrics-listen", options.metrics_listen),
-               false, tls::kMetricsRemedy);
+               flags.tls.insecure || flags.tls.insecure_metrics, tls::kMetricsRemedy);
 }
 
 absl::Status Complete(Flags& flags) {
+  MEGA_RETURN_IF_ERROR(tls::CheckOneAsked(flags.tls));
   MEGA_RETURN_IF_ERROR(CheckAddresses(flags));
   flags.daemon.node = flags.node ? *flags.node : HostName();
   if (!IsHostName(flags.daemon.node)) {
@@ -109,7 +108,7 @@ absl::Status Complete(Flags& flags) {
   }
   MEGA_ASSIGN_OR_RETURN(
       flags.daemon.identity,
-      tls::Load(flags.tls, {tls::PeerName::Kind::kNode, flags.daemon.node}, absl::Now()));
+      tls::Load(flags.tls.files, {tls::PeerName::Kind::kNode, flags.daemon.node}, absl::Now()));
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   flags.daemon.probe = {self.string(), "probe"};

@@ -132,5 +132,18 @@ TEST(PlainText, BeyondLoopbackIsRefusedWithoutTls) {
   EXPECT_TRUE(encrypted.ok()) << encrypted.status().ToString();
 }
 
+TEST(PlainText, WhatIsAllowedForMetricsIsForNothingElse) {
+  TempDir dir;
+  CoordinatorOptions options;
+  options.state_dir = dir.path();
+  options.insecure_metrics = true;
+  options.listen = "0.0.0.0:0";
+  EXPECT_FALSE(Coordinator::Start(options).ok());
+  options.listen = "127.0.0.1:0";
+  options.metrics_listen = "0.0.0.0:0";
+  const auto started = Coordinator::Start(options);
+  EXPECT_TRUE(started.ok()) << started.status().ToString();
+}
+
 }  // namespace
 }  // namespace mega::service

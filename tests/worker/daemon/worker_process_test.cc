@@ -247,6 +247,23 @@ TEST_F(WorkerProcess, AnAddressBeyondLoopbackNeedsInsecure) {
   }
 }
 
+TEST_F(WorkerProcess, WhatIsAllowedForMetricsIsForNothingElse) {
+  for (const char* flag : {"--listen", "--coordinator"}) {
+    auto arguments = Usual();
+    if (flag == std::string("--coordinator"))
+      arguments.erase(arguments.begin(), arguments.begin() + 2);
+    arguments.insert(arguments.end(), {flag, "10.1.2.3:7070", "--insecure-metrics"});
+    const auto [code, text] = Fails(arguments);
+    EXPECT_EQ(code, 2);
+    EXPECT_THAT(text, AllOf(HasSubstr(flag), HasSubstr("plain text")));
+  }
+  auto arguments = Usual();
+  arguments.insert(arguments.end(), {"--tls-ca", "ca", "--insecure"});
+  const auto [code, text] = Fails(arguments);
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(text, HasSubstr("--insecure asks for plain text, and --tls-ca"));
+}
+
 TEST_F(WorkerProcess, AnAddressThatIsNoneIsAUsageError) {
   for (const char* flag : {"--listen", "--metrics-listen", "--coordinator"}) {
     for (const char* address : {"127.0.0.1:99999", "127.0.0.1:1\x1b[31m", "127.0.0.1"}) {

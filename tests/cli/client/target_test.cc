@@ -1,0 +1,100 @@
+// Where megactl goes, and whether it may go there in plain text.
+#include "cli/client/target.h"
+
+#include <filesystem>
+#include <map>
+
+#include "gmock/gmock.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test_pki.h"
+
+namespace mega::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kRemote[] = "head.example.org:7070";
+
+class TargetTest : public ::testing::Test {
+ protected:
+  TargetTest() {
+    std::filesystem::create_directories(folder_ / "megactl");
+    const auto identity = pki_.User("ada");
+    for (const auto& [name, text] :
+         {std::pair("ca", identity->authority), std::pair("cert", identity->certificate),
+          std::pair("key", identity->key)}) {
+      mega::testing::WriteFile(folder_ / "megactl" + "/" + name, text);
+    }
+    environment_["XDG_CONFIG_HOME"] = folder_.path();
+  }
+  void Configure(const std::string& text) {
+    mega::testing::WriteFile(folder_ / "megactl/config.yaml", text);
+  }
+  tls::Options Files() {
+    return {.files = {folder_ / "megactl/ca", folder_ / "megactl/cert", folder_ / "megactl/key"}};
+  }
+  absl::StatusOr<Target> Find(const std::string& address, const tls::Options& tls = {}) {
+    return FindTarget(address, "", tls, [&](const char* name) {
+      const auto found = environment_.find(name);
+      return found == environment_.end() ? nullptr : found->second.c_str();
+    });
+  }
+  std::string WhyNot(const std::string& address, const tls::Options& tls = {}) {
+    const auto target = Find(address, tls);
+    return target.ok() ? "it was found" : std::string(target.status().message());
+  }
+
+  mega::testing::TempDir folder_;
+  mega::testing::TestPki pki_;
+  std::map<std::string, std::string> environment_;
+};
+
+TEST_F(TargetTest, PlainTextStaysOnThisMachineUnlessItIsAskedFor) {
+  for (const char* address : {"", "127.0.0.1:7070", "[::1]:7070", "localhost:7070"}) {
+    EXPECT_TRUE(Find(address).ok()) << address;
+  }
+  EXPECT_THAT(WhyNot(kRemote), HasSubstr("coordinator (from --coordinator) is " +
+                                         std::string(kRemote) + ", which is beyond loopback"));
+  EXPECT_THAT(WhyNot(kRemote), HasSubstr("--insecure"));
+  EXPECT_TRUE(Find(kRemote, {.insecure = true}).ok());
+  environment_["MEGACTL_INSECURE"] = "1";
+  EXPECT_TRUE(Find(kRemote).ok());
+  environment_["MEGACTL_INSECURE"] = "0";
+  EXPECT_FALSE(Find(kRemote).ok());
+  environment_["MEGACTL_INSECURE"] = "maybe";
+  EXPECT_THAT(WhyNot(kRemote), HasSubstr("MEGACTL_INSECURE is 'maybe'"));
+  environment_.erase("MEGACTL_INSECURE");
+  Configure("insecure: true\n");
+  EXPECT_TRUE(Find(kRemote).ok());
+  Configure("insecure: perhaps\n");
+  EXPECT_THAT(WhyNot(kRemote), HasSubstr("config.yaml:1: insecure is 'perhaps'"));
+}
+
+TEST_F(TargetTest, WithACertificateItGoesAnywhere) {
+  EXPECT_NE(Find(kRemote, Files()).value().identity, nullptr);
+  Configure("tls_ca: ca\ntls_cert: cert\ntls_key: key\n");
+  EXPECT_NE(Find(kRemote).value().identity, nullptr);
+}
+
+TEST_F(TargetTest, WhatIsSaidOfTlsComesFromOnePlace) {
+  Configure("tls_ca: ca\ntls_cert: cert\ntls_key: key\n");
+  EXPECT_EQ(Find(kRemote, {.insecure = true}).value().identity, nullptr);
+  Configure("insecure: true\n");
+  EXPECT_NE(Find(kRemote, Files()).value().identity, nullptr);
+  Configure("insecure: true\ntls_ca: ca\ntls_cert: cert\ntls_key: key\n");
+  EXPECT_THAT(WhyNot(kRemote), HasSubstr("leave out one of them"));
+}
+
+// A variable that was to name a file and is not set.
+TEST_F(TargetTest, AnEmptyFileIsNoWayToPlainText) {
+  for (const char* name : {"MEGACTL_TLS_CA", "MEGACTL_TLS_CERT", "MEGACTL_TLS_KEY"}) {
+    environment_[name] = "";
+    EXPECT_THAT(WhyNot(""), HasSubstr(std::string(name) + " is empty"));
+    environment_.erase(name);
+  }
+  Configure("tls_ca: \"\"\n");
+  EXPECT_THAT(WhyNot(""), HasSubstr("config.yaml:1: tls_ca is empty"));
+}
+
+}  // namespace
+}  // namespace mega::cli
