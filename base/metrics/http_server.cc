@@ -1,7 +1,5 @@
 #include "base/metrics/http_server.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/listening_socket.h"
 #include "base/thread.h"
 
 namespace mega {
@@ -46,42 +45,13 @@ std::string ToText(const HttpServer::Response& response, bool with_body) {
   return text;
 }
 
-absl::StatusOr<UniqueFd> Listen(const ListenAddress& at, int* port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  if (const int error =
-          getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &hints, &list);
-      error != 0) {
-    return Unavailable("{}", gai_strerror(error));
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> found(list, freeaddrinfo);
-  int error = EADDRNOTAVAIL;
-  for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
-    UniqueFd fd(socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    const int yes = 1;
-    sockaddr_storage bound{};
-    socklen_t size = sizeof(bound);
-    if (fd && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
-        bind(fd.get(), one->ai_addr, one->ai_addrlen) == 0 && listen(fd.get(), SOMAXCONN) == 0 &&
-        getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &size) == 0) {
-      *port = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
-                                                : reinterpret_cast<sockaddr_in&>(bound).sin_port);
-      return fd;
-    }
-    error = errno;
-  }
-  return ErrnoStatus(error, "listen");
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const ListenAddress& listen,
                                                               Handler handler, Limits limits) {
   std::unique_ptr<HttpServer> server(new HttpServer(std::move(handler), limits));
   server->address_ = listen;
-  MEGA_ASSIGN_OR_RETURN(server->listener_, Listen(listen, &server->address_.port));
+  MEGA_ASSIGN_OR_RETURN(server->listeners_, ListenOn(server->address_));
   server->wake_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!server->wake_) return ErrnoStatus(errno, "eventfd");
   MEGA_ASSIGN_OR_RETURN(server->thread_,
@@ -104,7 +74,9 @@ void HttpServer::Serve(std::stop_token stop) {
     Clock::time_point wake = now + std::chrono::hours(1);
     const bool accepts = now >= accept_again_;
     if (!accepts) wake = accept_again_;
-    fds = {{wake_.get(), POLLIN, 0}, {accepts ? listener_.get() : -1, POLLIN, 0}};
+    fds = {{wake_.get(), POLLIN, 0}};
+    for (const UniqueFd& listener : listeners_)
+      fds.push_back({accepts ? listener.get() : -1, POLLIN, 0});
     for (const Connection& connection : connections_) {
       wake = std::min(wake, connection.deadline);
       const short events = connection.phase == Phase::kResponse ? POLLOUT : POLLIN;
@@ -118,19 +90,20 @@ void HttpServer::Serve(std::stop_token stop) {
       continue;
     }
     now = Clock::now();
-    size_t i = 2;
+    size_t i = 1 + listeners_.size();
     for (auto it = connections_.begin(); it != connections_.end(); ++i) {
       const bool goes_on = now < it->deadline && (fds[i].revents == 0 || Advance(*it, now));
       it = goes_on ? std::next(it) : connections_.erase(it);
     }
-    if (fds[1].revents != 0) Accept(now);
+    for (size_t one = 0; one < listeners_.size(); ++one)
+      if (fds[1 + one].revents != 0) Accept(listeners_[one].get(), now);
   }
 }
 
-void HttpServer::Accept(Clock::time_point now) {
+void HttpServer::Accept(int listener, Clock::time_point now) {
   // However many come, those that are in have their turn.
   for (size_t turn = 0; turn < 2 * limits_.connections; ++turn) {
-    UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
       // Anything else is about that one connection, which is gone.
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/listen_address.h"
 #include "base/status.h"
@@ -62,7 +63,7 @@ class HttpServer {
   HttpServer(Handler handler, Limits limits) : handler_(std::move(handler)), limits_(limits) {}
 
   void Serve(std::stop_token stop);
-  void Accept(Clock::time_point now);
+  void Accept(int listener, Clock::time_point now);
   void MakeRoom();
   // False: the connection is over.
   bool Advance(Connection& connection, Clock::time_point now);
@@ -73,7 +74,7 @@ class HttpServer {
   const Handler handler_;
   const Limits limits_;
   ListenAddress address_;
-  UniqueFd listener_;
+  std::vector<UniqueFd> listeners_;
   UniqueFd wake_;
 
   // The thread's own.

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/grpc_server/grpc_server.h"
 #include "base/listen_address.h"
 #include "base/log.h"
 #include "base/message_size.h"
@@ -64,13 +65,10 @@ class CoordinatorImpl final : public Coordinator {
       streams_.join();
     }
     // The loop first: calls that wait for it are answered, so that the server can end them.
-    if (server_) server_->GetHealthCheckService()->SetServingStatus(false);
+    if (server_) server_->server().GetHealthCheckService()->SetServingStatus(false);
     if (loop_) loop_->Stop();
     sessions_.CloseAll();
-    if (server_) {
-      server_->Shutdown(std::chrono::system_clock::now() + kCallsEndWithin);
-      server_->Wait();
-    }
+    if (server_) server_->Shutdown(std::chrono::system_clock::now() + kCallsEndWithin);
     plans_.reset();
     checks_.reset();
     forecasts_.reset();
@@ -110,7 +108,7 @@ class CoordinatorImpl final : public Coordinator {
                                                  options_.hello_deadline});
     user_gate_.Open(*shell_);
     worker_gate_.Open(*shell_);
-    server_->GetHealthCheckService()->SetServingStatus(true);
+    server_->server().GetHealthCheckService()->SetServingStatus(true);
     return absl::OkStatus();
   }
 
@@ -206,13 +204,8 @@ class CoordinatorImpl final : public Coordinator {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort(listen.ToString(), tls::ServerCredentials(options_.identity.get()),
-                             &port);
     builder.SetMaxReceiveMessageSize(kMostMessageBytes);
     builder.SetMaxSendMessageSize(kMostMessageBytes);
-    // A second coordinator on the port must fail, not share it.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     // Peers may ping every 5 s, calls or not; we look after sockets whose peer is gone. Liveness is
     // the heartbeat's business.
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
@@ -229,16 +222,11 @@ class CoordinatorImpl final : public Coordinator {
     builder.RegisterService(&jobs_);
     builder.RegisterService(&cluster_);
     builder.RegisterService(&workers_);
-    server_ = builder.BuildAndStart();
-    if (server_ == nullptr || port == 0) {
-      server_.reset();
-      return Unavailable(
-          "cannot listen on {}: the port may be in use or the address not this machine's; choose "
-          "another --listen, or port 0 for a free one",
-          listen.ToString());
-    }
-    server_->GetHealthCheckService()->SetServingStatus(false);  // until the gate opens
-    address_ = ListenAddress{listen.host, port}.ToString();
+    MEGA_ASSIGN_OR_RETURN(
+        server_,
+        GrpcServer::Start(builder, listen, tls::ServerCredentials(options_.identity.get())));
+    server_->server().GetHealthCheckService()->SetServingStatus(false);  // until the gate opens
+    address_ = server_->address().ToString();
     return absl::OkStatus();
   }
 
@@ -274,7 +262,7 @@ class CoordinatorImpl final : public Coordinator {
   JobServiceImpl jobs_{user_gate_};
   ClusterServiceImpl cluster_{user_gate_};
   WorkerServiceImpl workers_{worker_gate_};
-  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<GrpcServer> server_;
   std::string address_;
   std::string metrics_address_;
   std::jthread streams_;

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "base/atomic_file.h"
 #include "base/command_line/command_line.h"
+#include "base/descriptor_limit.h"
 #include "base/grpc_log.h"
 #include "base/log.h"
 #include "base/printable.h"
@@ -101,6 +102,7 @@ int CannotStart(const absl::Status& status) {
 
 int Serve(ServeFlags flags) {
   log::Init("coordinator", flags.log_level);
+  RaiseDescriptorLimit();
   LogGrpcAtDebug();
   if (absl::Status status = FillDurations(flags, &flags.options.core); !status.ok()) {
     return CannotStart(status);

@@ -142,17 +142,12 @@ absl::Status Daemon::ServeWitness(const ListenAddress& listen) {
                                            [this](v1::RelayedHeartbeat heartbeat) {
                                              return session_->Relay(std::move(heartbeat));
                                            }});
-  int port = 0;
-  MEGA_ASSIGN_OR_RETURN(server_, Serve(*witness_, options_.listen, options_.identity.get(), &port));
-  node_.set_address(AdvertisedAddress(listen.host, port));
+  MEGA_ASSIGN_OR_RETURN(server_, Serve(*witness_, listen, options_.identity.get()));
+  node_.set_address(AdvertisedAddress(listen.host, server_->address().port));
   return absl::OkStatus();
 }
 
 Daemon::~Daemon() {
-  if (server_) {
-    server_->Shutdown(std::chrono::system_clock::now());
-    server_->Wait();
-  }
   server_.reset();
   // After these, nothing is posted that would still run.
   loop_.Stop();

@@ -3,8 +3,6 @@
 // the loop; supervisor, log capture, reports and gRPC have their own and post to the loop.
 #pragma once
 
-#include <grpcpp/server.h>
-
 #include <deque>
 #include <map>
 #include <memory>
@@ -141,7 +139,7 @@ class Daemon {
   std::unique_ptr<WitnessService> witness_;
   std::unique_ptr<Ranks> ranks_;        // the loop's
   std::unique_ptr<Removals> removals_;  // likewise
-  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<GrpcServer> server_;
 
   int64_t hello_ = 0;  // the session thread's: number of the newest
 

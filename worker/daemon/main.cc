@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "base/atomic_file.h"
 #include "base/command_line/command_line.h"
+#include "base/descriptor_limit.h"
 #include "base/dns_name.h"
 #include "base/grpc_log.h"
 #include "base/listen_address.h"
@@ -199,6 +200,7 @@ int Main(int argc, char** argv) {
   Declare(program, flags);
   if (const auto code = program.Parse(argc, argv)) return *code;
   log::Init("worker", flags.log_level);
+  RaiseDescriptorLimit();
   LogGrpcAtDebug();
   const absl::Status usage = Complete(flags);
   if (!usage.ok()) {

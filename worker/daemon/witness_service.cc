@@ -138,25 +138,17 @@ grpc::ServerUnaryReactor* WitnessService::RelayHeartbeat(grpc::CallbackServerCon
   return waiting;
 }
 
-absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(WitnessService& service,
-                                                    const std::string& listen,
-                                                    const tls::Identity* identity, int* port) {
+absl::StatusOr<std::unique_ptr<GrpcServer>> Serve(WitnessService& service,
+                                                  const ListenAddress& listen,
+                                                  const tls::Identity* identity) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(1 << 20);
-  // Without this option two processes could share a port, and each would get half of the calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Who connects and says nothing holds a descriptor for this long and no longer.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
-  builder.AddListeningPort(listen, tls::ServerCredentials(identity), port);
   builder.RegisterService(&service);
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (!server || *port == 0) {
-    return Unavailable(
-        "--listen {}: cannot listen there; is the port taken? Port 0 takes a free one", listen);
-  }
-  return server;
+  return GrpcServer::Start(builder, listen, tls::ServerCredentials(identity));
 }
 
 }  // namespace mega::daemon

@@ -2,14 +2,13 @@
 // and will it carry a heartbeat there and the answer back.
 #pragma once
 
-#include <grpcpp/server.h>
-
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <tuple>
 
+#include "base/grpc_server/grpc_server.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "base/tls/identity.h"
@@ -55,10 +54,9 @@ class WitnessService : public v1::WitnessService::CallbackService {
   std::map<Key, Waiting*> waiting_ MEGA_GUARDED_BY(mu_);
 };
 
-// Until the server is destroyed, on `listen` (--listen); port 0 takes a free one. Plain text where
-// `identity` is null.
-absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(WitnessService& service,
-                                                    const std::string& listen,
-                                                    const tls::Identity* identity, int* port);
+// Until the server is destroyed, on `listen` (--listen). Plain text where `identity` is null.
+absl::StatusOr<std::unique_ptr<GrpcServer>> Serve(WitnessService& service,
+                                                  const ListenAddress& listen,
+                                                  const tls::Identity* identity);
 
 }  // namespace mega::daemon

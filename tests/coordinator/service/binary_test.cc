@@ -11,13 +11,15 @@
 #include <fstream>
 #include <thread>
 
+#include "base/listen_address.h"
 #include "gmock/gmock.h"
+#include "tests/base/metrics/http_client.h"
 #include "tests/coordinator/service/fixture.h"
 
 namespace mega::service {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // Runs mega-coordinator; killed at the end if it still lives.
 class Program {
@@ -76,7 +78,7 @@ class Program {
   int stdin_ = -1;
 };
 
-class BinaryTest : public testing::Test {
+class BinaryTest : public ::testing::Test {
  protected:
   std::vector<std::string> ServeArguments() const {
     return {"--state-dir",         dir_.path() + "/state", "--port-file",
@@ -100,8 +102,8 @@ class BinaryTest : public testing::Test {
 TEST_F(BinaryTest, ServesWritesItsPortsAndStopsOnSigterm) {
   Program program(ServeArguments(), out());
   const std::string address = AwaitPort();
-  ASSERT_THAT(address, testing::StartsWith("127.0.0.1:"));
-  EXPECT_THAT(AwaitPort("metrics-port"), testing::StartsWith("127.0.0.1:"));
+  ASSERT_THAT(address, ::testing::StartsWith("127.0.0.1:"));
+  EXPECT_THAT(AwaitPort("metrics-port"), ::testing::StartsWith("127.0.0.1:"));
   const auto stub =
       v1::ClusterService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
@@ -110,6 +112,56 @@ TEST_F(BinaryTest, ServesWritesItsPortsAndStopsOnSigterm) {
   EXPECT_TRUE(stub->GetVersion(&context, v1::GetVersionRequest(), &version).ok());
   program.Signal(SIGTERM);
   EXPECT_EQ(program.Wait(), 0) << program.output();
+}
+
+// gRPC's own listener would accept nobody any more, ever.
+TEST_F(BinaryTest, ManyConnectionsTakeNoDescriptorsFromTheRest) {
+  Program program(ServeArguments(), out());
+  const ListenAddress address = ParseListenAddress("port file", AwaitPort()).value();
+  const ListenAddress metrics = ParseListenAddress("port file", AwaitPort("metrics-port")).value();
+  const auto submit = [&](const std::string& name) {
+    const auto stub = v1::JobService::NewStub(
+        grpc::CreateChannel(address.ToString(), grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kPatience));
+    v1::Job job;
+    return stub->SubmitJob(&context, ServiceTest::Request(name), &job);
+  };
+  ASSERT_TRUE(submit("before").ok());
+  const rlimit few{256, 256};
+  ASSERT_EQ(prlimit(program.pid(), RLIMIT_NOFILE, &few, nullptr), 0);
+  {
+    std::vector<std::unique_ptr<mega::testing::HttpClient>> silent;
+    for (int i = 0; i < 400; ++i) {
+      silent.push_back(std::make_unique<mega::testing::HttpClient>(address.port));
+    }
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (program.output().find("connections are refused") == std::string::npos &&
+           absl::Now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    mega::testing::HttpClient scrape(metrics.port);
+    ASSERT_TRUE(scrape.Send("GET /metrics HTTP/1.1\r\n\r\n"));
+    const auto page = scrape.ReadToEnd(std::chrono::seconds(20));
+    ASSERT_TRUE(page.has_value());
+    EXPECT_THAT(*page, HasSubstr("200 OK"));
+  }
+  const grpc::Status after = submit("after");
+  EXPECT_TRUE(after.ok()) << after.error_message();
+}
+
+TEST_F(BinaryTest, MayOpenAsManyFilesAsTheMachineAllows) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low{256, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  Program program(ServeArguments(), out());
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_NE(AwaitPort(), "");
+  rlimit got{};
+  ASSERT_EQ(prlimit(program.pid(), RLIMIT_NOFILE, nullptr, &got), 0);
+  EXPECT_EQ(got.rlim_cur, before.rlim_max);
 }
 
 TEST_F(BinaryTest, StopsWhenStdinEnds) {
@@ -189,8 +241,8 @@ TEST_F(BinaryTest, StateOlderThanWhatWasAcknowledgedEndsWithThreeUnlessAccepted)
   Program refused(ServeArguments(), out());
   EXPECT_EQ(refused.Wait(), 3);
   EXPECT_THAT(refused.output(),
-              testing::AllOf(HasSubstr(dir_.path() + "/state/db"), HasSubstr("were acknowledged"),
-                             HasSubstr("--accept-lost-state")));
+              ::testing::AllOf(HasSubstr(dir_.path() + "/state/db"), HasSubstr("were acknowledged"),
+                               HasSubstr("--accept-lost-state")));
   std::vector<std::string> arguments = ServeArguments();
   arguments.push_back("--accept-lost-state");
   Program accepted(arguments, out());

@@ -27,7 +27,7 @@ class TempDir {
   std::string path_;
 };
 
-class ServiceTest : public testing::Test {
+class ServiceTest : public ::testing::Test {
  public:
   // A job that passes every check: `ranks` data-parallel ranks, `steps` steps.
   static v1::SubmitJobRequest Request(const std::string& name, int ranks = 1, int steps = 5);

@@ -112,11 +112,10 @@ TEST(WitnessOverTls, ANodeAsksForItselfAndOfWhomItMeant) {
   self.set_incarnation(5);
   WitnessService service(self, {.no_session = [] { return true; },
                                 .relay = [](const v1::RelayedHeartbeat&) { return false; }});
-  int port = 0;
   const auto identity = pki.Node("witness");
-  const auto server = Serve(service, "127.0.0.1:0", identity.get(), &port);
+  const auto server = Serve(service, {"127.0.0.1", 0}, identity.get());
   ASSERT_TRUE(server.ok()) << server.status().ToString();
-  const std::string address = "127.0.0.1:" + std::to_string(port);
+  const std::string address = (*server)->address().ToString();
   const auto ask = [&](const std::string& meant, const tls::Identity* caller,
                        const std::string& node) {
     const auto stub = v1::WitnessService::NewStub(MakePeerChannel(address, meant, caller));

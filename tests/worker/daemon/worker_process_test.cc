@@ -1,12 +1,15 @@
 // mega-worker as a real process: what it leaves behind, and what it says to people.
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 
+#include "base/listen_address.h"
 #include "base/proc_stat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/base/metrics/http_client.h"
 #include "tests/worker/daemon/daemon_fixture.h"
 #include "worker/daemon/process.h"
 #include "worker/daemon/trainer_service.h"
@@ -245,6 +248,27 @@ TEST_F(WorkerProcess, AnAddressBeyondLoopbackNeedsInsecure) {
     EXPECT_EQ(code, 2);
     EXPECT_THAT(text, AllOf(HasSubstr(flag), HasSubstr("10.1.2.3:7070"), HasSubstr("--insecure")));
   }
+}
+
+TEST_F(WorkerProcess, ManyConnectionsTakeNoDescriptorsFromTheRest) {
+  const auto worker = Spawn(Usual());
+  const UniqueFd err = worker->TakeStderr();
+  EXPECT_THAT(ReadUntil(err.get(), "in session with the coordinator"), HasSubstr("in session"));
+  rlimit limits{};
+  ASSERT_EQ(prlimit(worker->pid(), RLIMIT_NOFILE, nullptr, &limits), 0);
+  EXPECT_EQ(limits.rlim_cur, limits.rlim_max);
+  limits.rlim_cur = 256;
+  ASSERT_EQ(prlimit(worker->pid(), RLIMIT_NOFILE, &limits, nullptr), 0);
+  const auto address =
+      ParseListenAddress("hello", coordinator_.heard().hellos.front().node().address());
+  ASSERT_TRUE(address.ok());
+  std::vector<std::unique_ptr<mega::testing::HttpClient>> silent;
+  for (int i = 0; i < 400; ++i) {
+    silent.push_back(std::make_unique<mega::testing::HttpClient>(address->port));
+  }
+  EXPECT_THAT(ReadUntil(err.get(), "connections are refused"), HasSubstr("refused"));
+  StartRanks("ready;hang");
+  EXPECT_TRUE(AwaitReady(2));
 }
 
 TEST_F(WorkerProcess, WhatIsAllowedForMetricsIsForNothingElse) {

@@ -1,0 +1,52 @@
+// A gRPC server whose connections leave descriptors to the rest of the process, whoever dials:
+//   server = GrpcServer::Start(builder, listen, credentials)
+// They take three quarters of the limit at most; those beyond are closed at once, and the log says
+// so once a minute.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/listen_address.h"
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+
+namespace mega {
+
+class GrpcServer {
+ public:
+  // `builder` has services and options, and no port. UNAVAILABLE, with the reason, when it cannot
+  // listen there.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
+      grpc::ServerBuilder& builder, const ListenAddress& listen,
+      const std::shared_ptr<grpc::ServerCredentials>& credentials);
+  ~GrpcServer() { Shutdown(std::chrono::system_clock::now()); }
+
+  const ListenAddress& address() const { return address_; }  // with the real port
+  grpc::Server& server() { return *server_; }
+
+  // Accepts no more, cuts the calls that are under way at `deadline`, and waits for their end.
+  void Shutdown(std::chrono::system_clock::time_point deadline);
+
+ private:
+  GrpcServer() = default;
+  void Serve(std::stop_token stop);
+  void Accept(int listener, std::stop_token stop);
+  void TellRefused();
+
+  ListenAddress address_;
+  std::vector<UniqueFd> listeners_;
+  UniqueFd wake_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<grpc::Server> server_;
+  absl::Time told_ = absl::InfinitePast();  // the thread's
+  std::jthread thread_;
+};
+
+}  // namespace mega

@@ -1,0 +1,75 @@
+#include "base/listening_socket.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace mega {
+namespace {
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+absl::StatusOr<Addresses> Resolve(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int error = getaddrinfo(host.c_str(), "0", &hints, &list);
+  if (error != 0) return Unavailable("{}", gai_strerror(error));
+  return Addresses(list, freeaddrinfo);
+}
+
+// Null, and errno: it cannot.
+UniqueFd Bind(const addrinfo& address, bool with_ipv4, int* port) {
+  sockaddr_storage at{};
+  std::copy_n(reinterpret_cast<const char*>(address.ai_addr), address.ai_addrlen,
+              reinterpret_cast<char*>(&at));
+  const bool is_v6 = at.ss_family == AF_INET6;
+  in_port_t& port_field = is_v6 ? reinterpret_cast<sockaddr_in6&>(at).sin6_port
+                                : reinterpret_cast<sockaddr_in&>(at).sin_port;
+  port_field = htons(static_cast<uint16_t>(*port));
+  UniqueFd fd(socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int yes = 1;
+  const int only_v6 = with_ipv4 ? 0 : 1;
+  socklen_t size = sizeof(at);
+  const bool is_bound =
+      fd && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
+      (!is_v6 || setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, sizeof(only_v6)) == 0) &&
+      // Of those that are accepted, too: a heartbeat waits for no other packet.
+      setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) == 0 &&
+      bind(fd.get(), reinterpret_cast<sockaddr*>(&at), address.ai_addrlen) == 0 &&
+      listen(fd.get(), SOMAXCONN) == 0 &&
+      getsockname(fd.get(), reinterpret_cast<sockaddr*>(&at), &size) == 0;
+  if (!is_bound) return UniqueFd();
+  *port = ntohs(port_field);
+  return fd;
+}
+
+bool IsMissingAddress(int error) { return error == EADDRNOTAVAIL || error == EAFNOSUPPORT; }
+
+}  // namespace
+
+absl::StatusOr<std::vector<UniqueFd>> ListenOn(ListenAddress& at) {
+  const bool is_wildcard = at.host == "0.0.0.0" || at.host == "::";
+  std::vector<UniqueFd> sockets;
+  int error = EADDRNOTAVAIL;
+  for (const char* host : {is_wildcard ? "::" : at.host.c_str(), "0.0.0.0"}) {
+    MEGA_ASSIGN_OR_RETURN(const Addresses addresses, Resolve(host));
+    for (const addrinfo* one = addresses.get(); one != nullptr; one = one->ai_next) {
+      UniqueFd fd = Bind(*one, is_wildcard, &at.port);
+      if (!fd && !IsMissingAddress(errno)) return ErrnoStatus(errno, "listen");
+      if (!fd) error = errno;
+      if (fd) sockets.push_back(std::move(fd));
+    }
+    if (!is_wildcard || !sockets.empty()) break;
+  }
+  if (sockets.empty()) return ErrnoStatus(error, "listen");
+  return sockets;
+}
+
+}  // namespace mega
