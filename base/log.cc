@@ -82,4 +82,16 @@ void Write(Level level, std::string_view message, Fields fields) {
   logger->log(spd_level, spdlog::string_view_t(line.data(), line.size()));
 }
 
+// The pattern of MakeLogger: 2026-01-31T12:00:00.000000Z I worker ...
+bool IsRoutine(std::string_view line) {
+  constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd.ddddddZ ";
+  if (line.size() < kShape.size() + 2) return false;
+  for (size_t i = 0; i < kShape.size(); ++i) {
+    const bool fits = kShape[i] == 'd' ? line[i] >= '0' && line[i] <= '9' : line[i] == kShape[i];
+    if (!fits) return false;
+  }
+  const char level = line[kShape.size()];
+  return (level == 'I' || level == 'D') && line[kShape.size() + 1] == ' ';
+}
+
 }  // namespace mega::log

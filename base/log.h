@@ -42,4 +42,7 @@ inline void Error(std::string_view message, Fields fields = {}) {
   Write(Level::kError, message, fields);
 }
 
+// Whether `line` was written as debug or info, by any process of this project.
+bool IsRoutine(std::string_view line);
+
 }  // namespace mega::log

@@ -39,14 +39,22 @@ std::string Times(const v1::Job& job, absl::Time now) {
   return text;
 }
 
+// The cause of an engine that ended is its last lines.
+std::string OneLine(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return PrintableLine(text);
+}
+
 std::string Attempts(const v1::Job& job) {
   Table table({"ATTEMPT", "STATE", "FROM STEP", "LAST STEP", "RANKS", "FAILED RANK", "CAUSE"});
   for (const v1::Attempt& attempt : job.attempts()) {
+    // One that ended before its first report stands where it began.
+    const int64_t last = std::max(attempt.start_step(), attempt.last_step());
     table.AddRow({fmt::format("{}", attempt.number()), AttemptName(attempt.state()),
-                  fmt::format("{}", attempt.start_step()), fmt::format("{}", attempt.last_step()),
+                  fmt::format("{}", attempt.start_step()), fmt::format("{}", last),
                   fmt::format("{}", attempt.plan().world_size()),
                   attempt.has_failed_rank() ? fmt::format("{}", attempt.failed_rank()) : "-",
-                  Printable(attempt.cause())});
+                  OneLine(attempt.cause())});
   }
   return table.ToString();
 }

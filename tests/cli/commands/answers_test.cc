@@ -8,6 +8,7 @@
 namespace mega::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -34,6 +35,22 @@ TEST_F(CommandsTest, WaitingAndDescribingAnswerInJsonToo) {
   EXPECT_EQ(nlohmann::json::parse(Run({"namespaces", "delete", "team", "-o", "json"}).out),
             nlohmann::json::object());
   EXPECT_EQ(Run({"namespaces", "delete", "team"}).out, "namespace team has no limits any more\n");
+}
+
+// Case: an attempt that ended before its first report stood at step 0, and a cause of three lines
+// tore the table.
+TEST_F(CommandsTest, AnAttemptIsOneLineAndStandsNoEarlierThanItBegan) {
+  coordinator_.get = [](const v1::GetJobRequest&, v1::Job* job) {
+    Fill(job, v1::JOB_PHASE_RUNNING);
+    v1::Attempt& attempt = *job->add_attempts();
+    attempt.set_number(9);
+    attempt.set_start_step(4711);
+    attempt.set_cause("rank 1 ended with code 1: one\ntwo\x1b[2J");
+    return grpc::Status::OK;
+  };
+  const Result told = Run({"describe", "tiny"});
+  EXPECT_EQ(told.code, 0) << told.err;
+  EXPECT_THAT(told.out, ContainsRegex("9 .*4711 +4711 .*with code 1: one two\\?\\[2J\n"));
 }
 
 TEST_F(CommandsTest, ARequestIdIsOneLineOfText) {

@@ -36,6 +36,17 @@ TEST(Checkpoint, IsCommittedWithTheLastPartAndOnlyOnce) {
   EXPECT_EQ(cluster.Count("b", v1::Command::kCheckpointCommitted), 2);
 }
 
+// Case: a rank killed right after its commit left an attempt that stood before its own checkpoint.
+TEST(Checkpoint, ItsStepIsMadeByTheAttemptWithoutAReportOfIt) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  for (const int64_t rank : {0, 1}) cluster.Save(uid, 20, rank);
+  const v1::Job& job = cluster.job(uid);
+  ASSERT_EQ(job.attempts_size(), 1);
+  EXPECT_EQ(job.attempts(0).last_step(), 20);
+  EXPECT_EQ(job.last_step(), 20);
+}
+
 // Case: the whole manifest went to every node, and only rank 0 has a use for it.
 TEST(Checkpoint, OnlyTheNodeOfRank0IsSentTheWholeManifest) {
   Cluster cluster;
