@@ -72,4 +72,8 @@ absl::StatusOr<std::vector<UniqueFd>> ListenOn(ListenAddress& at) {
   return sockets;
 }
 
+bool IsExhaustion(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
 }  // namespace mega

@@ -14,4 +14,8 @@ namespace mega {
 // left out, unless none is left. Nobody else listens there meanwhile. They do not block.
 absl::StatusOr<std::vector<UniqueFd>> ListenOn(ListenAddress& at);
 
+// Of what accept4 says: the machine has no descriptors or no memory left, and will say so again.
+// Any other error but EAGAIN is about that one connection, which is gone.
+bool IsExhaustion(int error);
+
 }  // namespace mega

@@ -83,13 +83,13 @@ void GrpcServer::Accept(int listener, std::stop_token stop) {
     const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      if (IsExhaustion(errno)) {
         TellRefused();
         pollfd wake = {wake_.get(), POLLIN, 0};
         poll(&wake, 1, kPauseMs);
         return;
       }
-      continue;  // about that one connection, which is gone
+      continue;
     }
     if (IsOneTooMany(fd)) {
       close(fd);

@@ -105,9 +105,8 @@ void HttpServer::Accept(int listener, Clock::time_point now) {
   for (size_t turn = 0; turn < 2 * limits_.connections; ++turn) {
     UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
-      // Anything else is about that one connection, which is gone.
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      if (IsExhaustion(errno)) {
         if (!connections_.empty()) {
           MakeRoom();
           continue;

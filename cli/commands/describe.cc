@@ -39,12 +39,6 @@ std::string Times(const v1::Job& job, absl::Time now) {
   return text;
 }
 
-// The cause of an engine that ended is its last lines.
-std::string OneLine(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
-  return PrintableLine(text);
-}
-
 std::string Attempts(const v1::Job& job) {
   Table table({"ATTEMPT", "STATE", "FROM STEP", "LAST STEP", "RANKS", "FAILED RANK", "CAUSE"});
   for (const v1::Attempt& attempt : job.attempts()) {
@@ -54,7 +48,7 @@ std::string Attempts(const v1::Job& job) {
                   fmt::format("{}", attempt.start_step()), fmt::format("{}", last),
                   fmt::format("{}", attempt.plan().world_size()),
                   attempt.has_failed_rank() ? fmt::format("{}", attempt.failed_rank()) : "-",
-                  OneLine(attempt.cause())});
+                  Printable(attempt.cause())});
   }
   return table.ToString();
 }

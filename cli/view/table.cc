@@ -19,6 +19,10 @@ Table::Table(std::vector<std::string> header) : header_(std::move(header)) {}
 
 void Table::AddRow(std::vector<std::string> cells) {
   MEGA_CHECK_EQ(cells.size(), header_.size());
+  for (std::string& cell : cells) {
+    std::ranges::replace_if(
+        cell, [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  }
   rows_.push_back(std::move(cells));
 }
 

@@ -188,10 +188,8 @@ void Commit(Draft& draft, v1::Job& job, v1::Manifest manifest) {
   *job.add_checkpoints() = manifest;
   job.set_last_step(std::max(job.last_step(), manifest.step()));
   // Its step report may still be on its way, and is lost if the rank ends now.
-  for (v1::Attempt& attempt : *job.mutable_attempts()) {
-    if (attempt.epoch() != manifest.epoch()) continue;
-    attempt.set_last_step(std::max(attempt.last_step(), manifest.step()));
-  }
+  v1::Attempt& attempt = NewestAttempt(job);
+  attempt.set_last_step(std::max(attempt.last_step(), manifest.step()));
   draft.AddEvent(job.uid(), v1::SEVERITY_INFO, "CHECKPOINT_COMMITTED",
                  fmt::format("the checkpoint of step {} is complete: {} tensors, {} bytes, in {}",
                              manifest.step(), manifest.tensors_size(), manifest.total_bytes(),
@@ -199,7 +197,7 @@ void Commit(Draft& draft, v1::Job& job, v1::Manifest manifest) {
                  {{"step", std::to_string(manifest.step())},
                   {"bytes", std::to_string(manifest.total_bytes())},
                   {"directory", manifest.directory()}});
-  SendCommitted(draft, job, manifest, NodesOf(NewestAttempt(job)));
+  SendCommitted(draft, job, manifest, NodesOf(attempt));
   DeleteOld(draft, job);
   YieldIfSaved(draft, job, manifest.step());
   ResizeIfSaved(draft, job, manifest.step());

@@ -74,6 +74,13 @@ TEST(Yaml, QuotesWhatWouldBeReadAsSomethingElse) {
             "a: plain\nb: \"true\"\nc: \"1\"\nd: 1\ne:\n  f: []\ng:\n  - x\n  - \"y: z\"\n");
 }
 
+// Case: the reason of a job, which holds what an engine said last, tore the table.
+TEST(Table, ATextOfSeveralLinesStaysInItsRow) {
+  Table table({"NAME", "REASON"});
+  table.AddRow({"tiny", "rank 1 ended: one\ntwo\tthree"});
+  EXPECT_EQ(table.ToString(), "NAME  REASON\ntiny  rank 1 ended: one two three\n");
+}
+
 TEST(Table, AlignsTextLeftAndNumbersRight) {
   Table table({"NAME", "STEP", "REASON"});
   table.AddRow({"a", "5/20", "é"});

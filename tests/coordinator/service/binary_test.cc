@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "tests/base/metrics/http_client.h"
 #include "tests/coordinator/service/fixture.h"
+#include "tests/support/eventually.h"
 
 namespace mega::service {
 namespace {
@@ -136,11 +137,9 @@ TEST_F(BinaryTest, ManyConnectionsTakeNoDescriptorsFromTheRest) {
     for (int i = 0; i < 400; ++i) {
       silent.push_back(std::make_unique<mega::testing::HttpClient>(address.port));
     }
-    const absl::Time deadline = absl::Now() + kPatience;
-    while (program.output().find("connections are refused") == std::string::npos &&
-           absl::Now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    EXPECT_TRUE(mega::testing::EventuallyWithin(kPatience, [&] {
+      return program.output().find("connections are refused") != std::string::npos;
+    }));
     mega::testing::HttpClient scrape(metrics.port);
     ASSERT_TRUE(scrape.Send("GET /metrics HTTP/1.1\r\n\r\n"));
     const auto page = scrape.ReadToEnd(std::chrono::seconds(20));
