@@ -8,7 +8,7 @@
 #include "cli/commands/plan_view.h"
 #include "cli/spec/job_yaml_print.h"
 #include "cli/view/json.h"
-#include "coordinator/planner/planner.h"
+#include "coordinator/planner/offline_plan.h"
 #include "coordinator/planner/spec/spec.h"
 
 namespace mega::cli {
@@ -23,29 +23,16 @@ struct Options {
   Output output = Output::kTable;
 };
 
-// Nodes like this machine, each with its cores shared out to its devices.
-planner::ClusterView ImaginaryCluster(const Options& options, const v1::JobSpec& resolved) {
-  const int64_t nodes = options.nodes > 0
-                            ? options.nodes
-                            : std::max<int64_t>(1, resolved.resources().nodes().desired());
-  const int64_t ranks = std::max<int64_t>(1, resolved.parallelism().data_parallel_size());
-  int64_t devices = options.devices;
-  if (devices == 0) devices = resolved.resources().devices_per_node();
-  if (devices == 0) devices = (ranks + nodes - 1) / nodes;
-  const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
-  planner::ClusterView cluster;
-  for (int64_t n = 0; n < nodes; ++n) {
-    v1::Node& node = cluster.nodes.emplace_back();
-    node.set_name(fmt::format("node-{}", n + 1));
-    node.set_state(v1::NODE_STATE_READY);
-    for (int64_t d = 0; d < devices; ++d) {
-      v1::Device& device = *node.add_devices();
-      device.set_index(d);
-      device.set_kind("cpu");
-      device.set_threads(std::max<int64_t>(1, cores / devices));
-    }
-  }
-  return cluster;
+// Of the imaginary cluster's plan; returns the exit code.
+int FailOffline(const absl::Status& status) {
+  const std::string why(status.message());
+  if (absl::IsResourceExhausted(status))
+    return Fail(FailedPrecondition(
+        "{}\nthe imaginary cluster is too small; --nodes and --devices make it larger", why));
+  if (absl::IsOutOfRange(status))
+    return Fail(InvalidArgument("{}; lower --nodes or --devices", why));
+  Fail(status);
+  return kExitInvalidSpec;
 }
 
 int Plan(const Shell& shell, const Options& options) {
@@ -65,15 +52,12 @@ int Plan(const Shell& shell, const Options& options) {
     return kExitOk;
   }
   if (offline) {
-    absl::StatusOr<v1::Plan> plan = planner::MakePlan(
-        response.resolved_spec(), ImaginaryCluster(options, response.resolved_spec()));
-    if (absl::IsResourceExhausted(plan.status())) {
-      return Fail(
-          FailedPrecondition("{}\nthe imaginary cluster is too small; --nodes and --devices "
-                             "make it larger",
-                             std::string(plan.status().message())));
-    }
-    if (!plan.ok()) return Fail(plan.status()), kExitInvalidSpec;
+    // Nodes like this machine.
+    const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
+    absl::StatusOr<v1::Plan> plan = planner::MakeOfflinePlan(
+        response.resolved_spec(),
+        {.nodes = options.nodes, .devices = options.devices, .cores = cores});
+    if (!plan.ok()) return FailOffline(plan.status());
     *response.mutable_plan() = *std::move(plan);
   } else {
     v1::PlanJobRequest request;

@@ -88,17 +88,25 @@ class Runner {
   // As many as the job needs, else one for each core.
   absl::Status ChooseDevices() {
     const int64_t ranks = resolved_.parallelism().data_parallel_size();
+    const int64_t each = (ranks + options_.workers - 1) / options_.workers;
     devices_ = options_.devices;
     if (devices_ == 0) devices_ = resolved_.resources().devices_per_node();
-    if (devices_ == 0 && ranks > 0) devices_ = (ranks + options_.workers - 1) / options_.workers;
+    if (devices_ == 0) devices_ = each;
     if (devices_ == 0) {
       devices_ = std::max<int64_t>(1, std::thread::hardware_concurrency() / options_.workers);
+    }
+    if (each > kMostDevicesOfWorker) {
+      const int64_t workers = (ranks + kMostDevicesOfWorker - 1) / kMostDevicesOfWorker;
+      return InvalidArgument(
+          "parallelism.data_parallel_size is {} but a worker has at most {} devices; give "
+          "--workers {}, and resources.nodes.desired {}",
+          ranks, kMostDevicesOfWorker, workers, workers);
     }
     if (ranks > devices_ * options_.workers) {
       return InvalidArgument(
           "parallelism.data_parallel_size is {} but there are {} workers with {} devices; give "
           "--devices {}",
-          ranks, options_.workers, devices_, (ranks + options_.workers - 1) / options_.workers);
+          ranks, options_.workers, devices_, each);
     }
     const int64_t nodes = resolved_.resources().nodes().desired();
     if (nodes > options_.workers) {
@@ -336,7 +344,7 @@ void AddRun(Command program, const Shell& shell) {
   command
       .AddOption("--devices", options->devices,
                  "CPU devices of each worker (default: what the job needs, else the cores)")
-      .InRange(1, 4096)
+      .InRange(1, kMostDevicesOfWorker)
       .TypeName("N");
   command.AddOption("--workers", options->workers, "Workers to start (default 1)")
       .InRange(1, 256)

@@ -12,6 +12,9 @@
 
 namespace mega::cli {
 
+// mega-worker's --devices ends here.
+inline constexpr int64_t kMostDevicesOfWorker = 4096;
+
 struct LocalClusterOptions {
   std::string coordinator_program;
   std::string worker_program;

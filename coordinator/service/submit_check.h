@@ -2,7 +2,6 @@
 // at once, with all that is wrong with it.
 #pragma once
 
-#include "coordinator/planner/planner.h"
 #include "grpcpp/support/status.h"
 #include "mega/v1/job.pb.h"
 
@@ -18,8 +17,5 @@ grpc::Status CheckSpecSize(const v1::JobSpec& spec);
 
 grpc::Status CheckSpec(const v1::JobMetadata& metadata, const v1::JobSpec& spec,
                        CheckedSpec* checked);
-
-// A cluster of one kind of node, just big enough for the spec; what it cannot hold, none can.
-planner::ClusterView ImaginaryCluster(const v1::JobSpec& resolved);
 
 }  // namespace mega::service

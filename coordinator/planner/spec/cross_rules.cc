@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/utf8.h"
+#include "coordinator/planner/spec/device_rules.h"
 #include "coordinator/planner/spec/keys.h"
 #include "coordinator/planner/spec/recovery_rules.h"
 #include "coordinator/planner/spec/split.h"
@@ -27,7 +28,6 @@ class Rules {
     CheckRates();
     CheckModel(/*complete=*/false);
     CheckSplit();
-    CheckResources();
   }
 
   void CheckModel(bool complete) {
@@ -180,23 +180,6 @@ class Rules {
           spec_.data().split(), spec_.training().eval_steps());
   }
 
-  void CheckResources() {
-    const v1::Resources& resources = spec_.resources();
-    const v1::Parallelism& parallelism = spec_.parallelism();
-    if (!resources.has_devices_per_node() || !parallelism.has_data_parallel_size()) return;
-    if (!Sound("resources.devices_per_node") || !Sound("resources.nodes.desired") ||
-        !Sound("parallelism.data_parallel_size"))
-      return;
-    // Both factors are bounded (2^20 · 2^12), so the product is exact.
-    const int64_t devices = resources.nodes().desired() * resources.devices_per_node();
-    if (parallelism.data_parallel_size() > devices)
-      Add("parallelism.data_parallel_size",
-          "is {} but resources.nodes.desired × resources.devices_per_node is {} × {}; choose at "
-          "most {}, or more devices",
-          parallelism.data_parallel_size(), resources.nodes().desired(),
-          resources.devices_per_node(), devices);
-  }
-
   const v1::JobSpec& spec_;
   std::vector<Violation>& out_;
   std::vector<std::string> broken_;
@@ -215,6 +198,7 @@ std::vector<std::string> DivisorsOf(int64_t n) {
 
 void CheckCrossRules(const v1::JobSpec& resolved, std::vector<Violation>& out) {
   Rules(resolved, out).Check();
+  CheckDevices(resolved, out);
   CheckRecovery(resolved, out);
 }
 

@@ -16,7 +16,7 @@ namespace mega::spec {
 //   head_dim even (rope rotates pairs); max_position_embeddings ≥ data.seq_length
 //   model.vocab_size holds the tokenizer's ids when data.paths name text
 //   data.split is readable, and leaves something for validation where validation is asked for
-//   parallelism.data_parallel_size fits resources.nodes.desired × devices_per_node
+// and those of device_rules.h and recovery_rules.h.
 // A rule is silent while a key it needs is itself unset or out of bounds.
 void CheckCrossRules(const v1::JobSpec& resolved, std::vector<Violation>& out);
 

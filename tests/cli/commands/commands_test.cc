@@ -387,6 +387,19 @@ TEST_F(CommandsTest, AModelFolderIsReadHere) {
   EXPECT_THAT(missing.err, HasSubstr("/nowhere/config.json cannot be read"));
 }
 
+// Each number is within its own bounds; their product is what costs memory.
+TEST_F(CommandsTest, PlanRefusesMoreDevicesThanAJobMayHave) {
+  const Result file =
+      RunAlone({"plan", kTiny, "--set", "parallelism.data_parallel_size=auto", "--set",
+                "resources.nodes.desired=1048576", "--set", "resources.devices_per_node=4096"});
+  EXPECT_EQ(file.code, 8);
+  EXPECT_THAT(file.err, HasSubstr("a job has at most 65536 devices"));
+  const Result flags = RunAlone({"plan", kTiny, "--nodes", "100000", "--devices", "4096"});
+  EXPECT_EQ(flags.code, 2);
+  EXPECT_THAT(flags.err, HasSubstr("100000 nodes of 4096 devices are 409600000 devices; a job has "
+                                   "at most 65536; lower --nodes or --devices"));
+}
+
 TEST_F(CommandsTest, PlanPrintsAJobFileThatIsValid) {
   const Result spec = RunAlone({"plan", kTiny, "--spec"});
   ASSERT_EQ(spec.code, 0) << spec.err;

@@ -152,6 +152,11 @@ TEST_F(RunTest, WhatTheJobFileLacksIsToldBeforeAnythingStarts) {
   RunProcess narrow(folder_ + "/b", {"--set", "parallelism.data_parallel_size=3", "--devices=2"});
   EXPECT_EQ(narrow.Wait(), 2);
   EXPECT_THAT(narrow.err(), HasSubstr("give --devices 3"));
+  // More devices than a worker takes: it would be started again and again.
+  RunProcess wide(folder_ + "/c", {"--set", "parallelism.data_parallel_size=8193"});
+  EXPECT_EQ(wide.Wait(), 2);
+  EXPECT_THAT(wide.err(), HasSubstr("a worker has at most 4096 devices; give --workers 3"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/c/run"));
 }
 
 TEST_F(RunTest, FailedJobIsToldWithItsRanksLastWords) {

@@ -129,6 +129,8 @@ TEST_F(SubmitTest, HugeLayoutIsRefusedCheaply) {
   request.mutable_spec()->mutable_parallelism()->set_data_parallel_size(int64_t{1} << 40);
   v1::Job job;
   EXPECT_EQ(Submit(request, &job).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  request.mutable_spec()->mutable_parallelism()->set_data_parallel_size(65'537);
+  EXPECT_THAT(Submit(request, &job).error_message(), HasSubstr("at most 65536 devices"));
 }
 
 TEST_F(SubmitTest, ValidateOnlyStoresNothing) {

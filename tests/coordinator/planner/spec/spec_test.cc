@@ -261,7 +261,24 @@ INSTANTIATE_TEST_SUITE_P(
                   s.mutable_resources()->mutable_nodes()->set_desired(2);
                 },
                 "parallelism.data_parallel_size is 8 but resources.nodes.desired × "
-                "resources.devices_per_node is 2 × 3; choose at most 6, or more devices"}),
+                "resources.devices_per_node is 2 × 3; choose at most 6, or more devices"},
+        BadCase{"MoreReplicasThanAJobMayHave",
+                [](v1::JobSpec& s) { s.mutable_parallelism()->set_data_parallel_size(65'537); },
+                "parallelism.data_parallel_size is 65537, but a job has at most 65536 devices; "
+                "choose at most 65536"},
+        // Each key is within its own bounds.
+        BadCase{"MoreDevicesOfAllNodesThanAJobMayHave",
+                [](v1::JobSpec& s) {
+                  s.mutable_resources()->set_devices_per_node(4096);
+                  s.mutable_resources()->mutable_nodes()->set_desired(1'048'576);
+                },
+                "resources.devices_per_node is 4096 and resources.nodes.desired is 1048576, but a "
+                "job has at most 65536 devices; choose fewer nodes or devices, or give "
+                "parallelism.data_parallel_size"},
+        BadCase{"MoreNodesThanAJobMayHaveDevices",
+                [](v1::JobSpec& s) { s.mutable_resources()->mutable_nodes()->set_desired(65'537); },
+                "resources.nodes.desired is 65537, but a job has at most 65536 devices, one or "
+                "more on each node; choose at most 65536"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Spec, AnInertValueOfAnUnavailableKeyIsAccepted) {
