@@ -34,7 +34,7 @@ constexpr char kServiceConfig[] = R"({
   }]
 })";
 
-std::shared_ptr<grpc::Channel> Connect(const Target& target) {
+std::shared_ptr<grpc::Channel> ChannelTo(const Target& target, const tls::Identity* identity) {
   grpc::ChannelArguments arguments;
   arguments.SetServiceConfigJSON(kServiceConfig);
   arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
@@ -45,8 +45,7 @@ std::shared_ptr<grpc::Channel> Connect(const Target& target) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   // A proxy of the environment is meant for the web, not for the cluster.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(target.address, tls::ChannelCredentials(target.identity.get()),
-                                   arguments);
+  return grpc::CreateCustomChannel(target.address, tls::ChannelCredentials(identity), arguments);
 }
 
 template <typename Message>
@@ -105,8 +104,16 @@ struct Client::Stubs {
   std::unique_ptr<v1::ClusterService::Stub> cluster;
 };
 
-Client::Client(Target target) : target_(std::move(target)), stubs_(std::make_unique<Stubs>()) {
-  const std::shared_ptr<grpc::Channel> channel = Connect(target_);
+absl::StatusOr<Client> Client::Connect(Target target) {
+  MEGA_ASSIGN_OR_RETURN(const std::shared_ptr<const tls::Identity> identity, IdentityAt(target));
+  return Client(std::move(target), identity.get());
+}
+
+Client::Client(Target target, const tls::Identity* identity)
+    : target_(std::move(target)),
+      is_plain_text_(identity == nullptr),
+      stubs_(std::make_unique<Stubs>()) {
+  const std::shared_ptr<grpc::Channel> channel = ChannelTo(target_, identity);
   stubs_->jobs = v1::JobService::NewStub(channel);
   stubs_->cluster = v1::ClusterService::NewStub(channel);
 }

@@ -39,12 +39,14 @@ class Stream {
 
 class Client {
  public:
-  explicit Client(Target target);
+  // Fails where IdentityAt does; calls tell whether anybody answers.
+  static absl::StatusOr<Client> Connect(Target target);
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();
 
   const Target& target() const { return target_; }
+  bool is_plain_text() const { return is_plain_text_; }
 
   absl::StatusOr<v1::Job> SubmitJob(const v1::SubmitJobRequest& request);
   // `handle`: full name, uid, metadata.name, or a unique prefix of either.
@@ -82,9 +84,11 @@ class Client {
 
  private:
   struct Stubs;
+  Client(Target target, const tls::Identity* identity);
   std::string FullHandle(const std::string& handle) const;
 
   Target target_;
+  bool is_plain_text_;
   std::unique_ptr<Stubs> stubs_;
 };
 

@@ -23,7 +23,15 @@ absl::StatusOr<bool> ReadInsecure(const std::string& source, const std::string& 
   return InvalidArgument("{} is '{}'; write true or false", source, PrintableLine(text));
 }
 
-absl::Status ReadConfig(const std::string& path, Target& target, tls::Options& tls) {
+std::string NameOf(const Target& target) {
+  return fmt::format("coordinator (from {})", target.source);
+}
+
+absl::StatusOr<ListenAddress> AddressOf(const Target& target) {
+  return ParseServerAddress(NameOf(target), target.address);
+}
+
+absl::Status ReadConfig(const std::string& path, Target& target) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::OkStatus();  // it is optional
   std::string text(kMaxYamlBytes + 1, '\0');
@@ -35,9 +43,9 @@ absl::Status ReadConfig(const std::string& path, Target& target, tls::Options& t
     return InvalidArgument("{}:{}:{}: {}", path, error.at.line, error.at.column, error.message);
   for (const YamlNode::Entry& entry : tree.root()->entries) {
     const std::string& key = entry.key->text;
-    std::string* file = key == "tls_ca"     ? &tls.files.authority
-                        : key == "tls_cert" ? &tls.files.certificate
-                        : key == "tls_key"  ? &tls.files.key
+    std::string* file = key == "tls_ca"     ? &target.tls.files.authority
+                        : key == "tls_cert" ? &target.tls.files.certificate
+                        : key == "tls_key"  ? &target.tls.files.key
                                             : nullptr;
     if (key != "coordinator" && key != "namespace" && key != "insecure" && file == nullptr) {
       return InvalidArgument(
@@ -54,7 +62,7 @@ absl::Status ReadConfig(const std::string& path, Target& target, tls::Options& t
     if (file != nullptr) {
       *file = std::filesystem::path(path).replace_filename(entry.value->text).string();
     } else if (key == "insecure") {
-      MEGA_ASSIGN_OR_RETURN(tls.insecure,
+      MEGA_ASSIGN_OR_RETURN(target.tls.insecure,
                             ReadInsecure(fmt::format("{}:{}: insecure", path, entry.key->at.line),
                                          entry.value->text));
     } else if (key == "namespace") {
@@ -97,9 +105,8 @@ absl::StatusOr<Target> FindTarget(const std::string& flag_address,
   } else if (home != nullptr && *home != '\0') {
     folder = std::string(home) + "/.config";
   }
-  tls::Options tls;
   if (!folder.empty()) {
-    MEGA_RETURN_IF_ERROR(ReadConfig(folder + "/megactl/config.yaml", target, tls));
+    MEGA_RETURN_IF_ERROR(ReadConfig(folder + "/megactl/config.yaml", target));
   }
   if (const char* address = environment("MEGACTL_COORDINATOR"); address && *address) {
     target.address = address;
@@ -108,8 +115,8 @@ absl::StatusOr<Target> FindTarget(const std::string& flag_address,
   if (const char* name_space = environment("MEGACTL_NAMESPACE"); name_space && *name_space)
     target.name_space = name_space;
   MEGA_ASSIGN_OR_RETURN(const tls::Options of_environment, TlsOfEnvironment(environment));
-  if (SaysAnything(of_environment)) tls = of_environment;
-  if (SaysAnything(flag_tls)) tls = flag_tls;
+  if (SaysAnything(of_environment)) target.tls = of_environment;
+  if (SaysAnything(flag_tls)) target.tls = flag_tls;
   if (!flag_address.empty()) {
     target.address = flag_address;
     target.source = "--coordinator";
@@ -123,14 +130,18 @@ absl::StatusOr<Target> FindTarget(const std::string& flag_address,
                                                                          : "config.yaml",
                            kDnsLabelRule);
   }
-  const std::string source = fmt::format("coordinator (from {})", target.source);
-  MEGA_ASSIGN_OR_RETURN(const ListenAddress address, ParseServerAddress(source, target.address));
-  MEGA_RETURN_IF_ERROR(tls::CheckOneAsked(tls));
-  MEGA_ASSIGN_OR_RETURN(target.identity,
-                        tls::Load(tls.files, {tls::PeerName::Kind::kUser, ""}, absl::Now()));
-  MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed(
-      source, address, tls.insecure || target.identity != nullptr, tls::kRemedy));
+  MEGA_RETURN_IF_ERROR(AddressOf(target).status());
   return target;
+}
+
+absl::StatusOr<std::shared_ptr<const tls::Identity>> IdentityAt(const Target& target) {
+  MEGA_RETURN_IF_ERROR(tls::CheckOneAsked(target.tls));
+  MEGA_ASSIGN_OR_RETURN(const ListenAddress address, AddressOf(target));
+  MEGA_ASSIGN_OR_RETURN(std::shared_ptr<const tls::Identity> identity,
+                        tls::Load(target.tls.files, {tls::PeerName::Kind::kUser, ""}, absl::Now()));
+  MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed(
+      NameOf(target), address, target.tls.insecure || identity != nullptr, tls::kRemedy));
+  return identity;
 }
 
 }  // namespace mega::cli

@@ -22,15 +22,19 @@ struct Target {
   std::string address;
   std::string name_space;
   std::string source;  // what said so: "--coordinator", "MEGACTL_COORDINATOR", the file, "default"
-  std::shared_ptr<const tls::Identity> identity{};  // null: plain text
+  tls::Options tls{};  // as it was said: IdentityAt looks at it
 };
 
 inline constexpr char kDefaultCoordinator[] = "127.0.0.1:7070";
 
-// What a flag did not give is empty; `environment` is getenv or a test's
-// table (nullptr: unset). Plain text that would leave the machine must be asked for, as of servers.
+// What a flag did not give is empty; `environment` is getenv or a test's table (nullptr: unset).
+// Where, and no more: a command may need that and never go there.
 absl::StatusOr<Target> FindTarget(const std::string& flag_address,
                                   const std::string& flag_namespace, const tls::Options& flag_tls,
                                   const std::function<const char*(const char*)>& environment);
+
+// Who to be there; null: plain text, which must be asked for where it would leave the machine, as
+// of servers.
+absl::StatusOr<std::shared_ptr<const tls::Identity>> IdentityAt(const Target& target);
 
 }  // namespace mega::cli

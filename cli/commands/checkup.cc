@@ -69,6 +69,15 @@ Check CheckCoordinator(const Target& target,
   return check;
 }
 
+Check CheckRefusal(const absl::Status& why) {
+  return {.name = "coordinator",
+          .verdict = Verdict::kFail,
+          .finding = std::string(why.message()),
+          .way_out =
+              "it was not asked; mend that, or name another: --coordinator HOST:PORT, "
+              "MEGACTL_COORDINATOR or ~/.config/megactl/config.yaml"};
+}
+
 Check CheckVersions(const std::string& own, const std::string& coordinator,
                     const v1::ListNodesResponse& nodes) {
   Check check{.name = "versions"};

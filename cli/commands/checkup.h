@@ -25,6 +25,8 @@ struct Check {
 
 // A coordinator that nobody named may be missing: `megactl run` brings its own.
 Check CheckCoordinator(const Target& target, const absl::StatusOr<v1::GetVersionResponse>& version);
+// Where megactl itself would not ask: what was said of the coordinator or of TLS cannot be.
+Check CheckRefusal(const absl::Status& why);
 // megactl, coordinator and workers of one release.
 Check CheckVersions(const std::string& own, const std::string& coordinator,
                     const v1::ListNodesResponse& nodes);

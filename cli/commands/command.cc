@@ -38,7 +38,7 @@ absl::StatusOr<Target> Shell::FindTarget() const {
 
 absl::StatusOr<Client> Shell::Connect() const {
   MEGA_ASSIGN_OR_RETURN(Target target, FindTarget());
-  return Client(std::move(target));
+  return Client::Connect(std::move(target));
 }
 
 Option AddJob(Command command, std::string& handle) {

@@ -20,6 +20,7 @@ struct Shell {
   tls::Options tls;         // --tls-ca, --tls-cert, --tls-key, --insecure; likewise
   ColorMode color = ColorMode::kAuto;
 
+  // Where the coordinator is, for what may not need it.
   absl::StatusOr<Target> FindTarget() const;
   absl::StatusOr<Client> Connect() const;
 };

@@ -25,12 +25,17 @@ std::optional<double> FreeBytes(const std::string& path) {
   return static_cast<double>(disk->free_bytes);
 }
 
-void CheckCluster(const Target& target, std::vector<Check>& checks) {
-  Client client(target);
-  const absl::StatusOr<v1::GetVersionResponse> version = client.GetVersion();
+void CheckCluster(const Shell& shell, std::vector<Check>& checks) {
+  absl::StatusOr<Client> client = shell.Connect();
+  if (!client.ok()) {
+    checks.push_back(CheckRefusal(client.status()));
+    return;
+  }
+  const Target& target = client->target();
+  const absl::StatusOr<v1::GetVersionResponse> version = client->GetVersion();
   checks.push_back(CheckCoordinator(target, version));
   if (!version.ok()) return;
-  const absl::StatusOr<v1::ListNodesResponse> nodes = client.ListNodes();
+  const absl::StatusOr<v1::ListNodesResponse> nodes = client->ListNodes();
   if (!nodes.ok()) {
     checks.push_back({.name = "nodes",
                       .verdict = Verdict::kFail,
@@ -60,10 +65,8 @@ void CheckThisMachine(std::vector<Check>& checks) {
 
 int Doctor(const Shell& shell, Output output) {
   ExitOnInterrupt();
-  const absl::StatusOr<Target> target = shell.FindTarget();
-  if (!target.ok()) return Fail(target.status());
   std::vector<Check> checks;
-  CheckCluster(*target, checks);
+  CheckCluster(shell, checks);
   CheckThisMachine(checks);
   PrintStdout(output == Output::kJson ? ToJson(ChecksJson(checks))
                                       : ChecksText(checks, PaletteFor(STDOUT_FILENO, shell.color)));

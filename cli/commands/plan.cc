@@ -63,7 +63,9 @@ int Plan(const Shell& shell, const Options& options) {
     v1::PlanJobRequest request;
     *request.mutable_metadata() = loaded.job.metadata;
     *request.mutable_spec() = loaded.job.spec;
-    absl::StatusOr<v1::PlanJobResponse> answer = Client(*target).PlanJob(request);
+    absl::StatusOr<Client> client = Client::Connect(*target);
+    if (!client.ok()) return Fail(client.status());
+    absl::StatusOr<v1::PlanJobResponse> answer = client->PlanJob(request);
     if (!answer.ok()) return FailRefused(answer.status(), loaded, consequence);
     response = *std::move(answer);
   }

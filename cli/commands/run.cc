@@ -153,7 +153,10 @@ class Runner {
     cluster_ = *std::move(started);
     Mark("coordinator serves, workers started");
 
-    client_.emplace(Target{.address = cluster_->address(), .source = "megactl run"});
+    absl::StatusOr<Client> client =
+        Client::Connect({.address = cluster_->address(), .source = "megactl run"});
+    if (!client.ok()) return Fail(client.status());
+    client_.emplace(*std::move(client));
     v1::SubmitJobRequest request;
     std::random_device random;
     request.set_request_id(fmt::format("run-{:08x}{:08x}", random(), random()));

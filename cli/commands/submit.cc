@@ -30,12 +30,12 @@ absl::StatusOr<std::string> RandomUuid() {
 
 int Submit(const Shell& shell, const Options& options) {
   ExitOnInterrupt();
-  const absl::StatusOr<Target> target = shell.FindTarget();
-  if (!target.ok()) return Fail(target.status());
+  absl::StatusOr<Client> client = shell.Connect();
+  if (!client.ok()) return Fail(client.status());
   const std::string consequence =
       options.dry_run ? "the job is not valid" : "nothing was submitted";
   const LoadedJob loaded =
-      LoadJob(options.file, options.overrides, target->name_space, consequence);
+      LoadJob(options.file, options.overrides, client->target().name_space, consequence);
   if (loaded.exit_code != kExitOk) return loaded.exit_code;
 
   v1::SubmitJobRequest request;
@@ -48,8 +48,7 @@ int Submit(const Shell& shell, const Options& options) {
   *request.mutable_metadata() = loaded.job.metadata;
   *request.mutable_spec() = loaded.job.spec;
   request.set_validate_only(options.dry_run);
-  Client client(*target);
-  const absl::StatusOr<v1::Job> job = client.SubmitJob(request);
+  const absl::StatusOr<v1::Job> job = client->SubmitJob(request);
   if (!job.ok()) return FailRefused(job.status(), loaded, consequence);
 
   const std::string name = PrintableLine(job->metadata().name());

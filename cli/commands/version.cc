@@ -12,7 +12,9 @@ int Version(const Shell& shell, Output output) {
   ExitOnInterrupt();
   const absl::StatusOr<Target> target = shell.FindTarget();
   if (!target.ok()) return Fail(target.status());
-  const absl::StatusOr<v1::GetVersionResponse> coordinator = Client(*target).GetVersion();
+  absl::StatusOr<Client> client = Client::Connect(*target);
+  const absl::StatusOr<v1::GetVersionResponse> coordinator =
+      client.ok() ? client->GetVersion() : client.status();
   if (output == Output::kJson) {
     nlohmann::ordered_json json = {{"version", kVersion}};
     if (coordinator.ok())
@@ -27,8 +29,10 @@ int Version(const Shell& shell, Output output) {
     PrintStdout(
         fmt::format("coordinator {} ({})\n", Printable(coordinator->version()), target->address));
   } else {
-    PrintStdout(
-        fmt::format("coordinator not reached ({}, from {})\n", target->address, target->source));
+    const std::string why = client.ok() ? "" : ": " + std::string(client.status().message());
+    PrintStdout(fmt::format("coordinator not {} ({}, from {}){}\n",
+                            client.ok() ? "reached" : "asked", target->address, target->source,
+                            why));
   }
   return kExitOk;
 }

@@ -18,7 +18,7 @@ int WhoAmI(const Shell& shell, Output output) {
     return kExitOk;
   }
   std::string text = Printable(me->user());
-  if (client->target().identity == nullptr) text += " (plain text: nobody is known)";
+  if (client->is_plain_text()) text += " (plain text: nobody is known)";
   PrintStdout(text + "\n");
   for (const auto& [name_space, role] : me->roles()) {
     PrintStdout(fmt::format("  {} in {}\n", Printable(role),

@@ -39,9 +39,14 @@ class TargetTest : public ::testing::Test {
       return found == environment_.end() ? nullptr : found->second.c_str();
     });
   }
+  using Identity = std::shared_ptr<const tls::Identity>;
+  absl::StatusOr<Identity> Be(const std::string& address, const tls::Options& tls = {}) {
+    MEGA_ASSIGN_OR_RETURN(const Target target, Find(address, tls));
+    return IdentityAt(target);
+  }
   std::string WhyNot(const std::string& address, const tls::Options& tls = {}) {
-    const auto target = Find(address, tls);
-    return target.ok() ? "it was found" : std::string(target.status().message());
+    const auto identity = Be(address, tls);
+    return identity.ok() ? "nothing is in the way" : std::string(identity.status().message());
   }
 
   mega::testing::TempDir folder_;
@@ -51,36 +56,43 @@ class TargetTest : public ::testing::Test {
 
 TEST_F(TargetTest, PlainTextStaysOnThisMachineUnlessItIsAskedFor) {
   for (const char* address : {"", "127.0.0.1:7070", "[::1]:7070", "localhost:7070"}) {
-    EXPECT_TRUE(Find(address).ok()) << address;
+    EXPECT_TRUE(Be(address).ok()) << address;
   }
   EXPECT_THAT(WhyNot(kRemote), HasSubstr("coordinator (from --coordinator) is " +
                                          std::string(kRemote) + ", which is beyond loopback"));
   EXPECT_THAT(WhyNot(kRemote), HasSubstr("--insecure"));
-  EXPECT_TRUE(Find(kRemote, {.insecure = true}).ok());
+  EXPECT_TRUE(Be(kRemote, {.insecure = true}).ok());
   environment_["MEGACTL_INSECURE"] = "1";
-  EXPECT_TRUE(Find(kRemote).ok());
+  EXPECT_TRUE(Be(kRemote).ok());
   environment_["MEGACTL_INSECURE"] = "0";
-  EXPECT_FALSE(Find(kRemote).ok());
+  EXPECT_FALSE(Be(kRemote).ok());
   environment_["MEGACTL_INSECURE"] = "maybe";
   EXPECT_THAT(WhyNot(kRemote), HasSubstr("MEGACTL_INSECURE is 'maybe'"));
   environment_.erase("MEGACTL_INSECURE");
   Configure("insecure: true\n");
-  EXPECT_TRUE(Find(kRemote).ok());
+  EXPECT_TRUE(Be(kRemote).ok());
   Configure("insecure: perhaps\n");
   EXPECT_THAT(WhyNot(kRemote), HasSubstr("config.yaml:1: insecure is 'perhaps'"));
 }
 
+// `version`, `plan --spec` and others ask where, and never go there.
+TEST_F(TargetTest, WhereNeedsNoPermissionAndNoCertificate) {
+  EXPECT_EQ(Find(kRemote).value().address, kRemote);
+  EXPECT_EQ(Find(kRemote, {.files = {"/nowhere/ca"}}).value().source, "--coordinator");
+  EXPECT_THAT(WhyNot(kRemote, {.files = {"/nowhere/ca"}}), HasSubstr("--tls-cert"));
+}
+
 TEST_F(TargetTest, WithACertificateItGoesAnywhere) {
-  EXPECT_NE(Find(kRemote, Files()).value().identity, nullptr);
+  EXPECT_NE(Be(kRemote, Files()).value(), nullptr);
   Configure("tls_ca: ca\ntls_cert: cert\ntls_key: key\n");
-  EXPECT_NE(Find(kRemote).value().identity, nullptr);
+  EXPECT_NE(Be(kRemote).value(), nullptr);
 }
 
 TEST_F(TargetTest, WhatIsSaidOfTlsComesFromOnePlace) {
   Configure("tls_ca: ca\ntls_cert: cert\ntls_key: key\n");
-  EXPECT_EQ(Find(kRemote, {.insecure = true}).value().identity, nullptr);
+  EXPECT_EQ(Be(kRemote, {.insecure = true}).value(), nullptr);
   Configure("insecure: true\n");
-  EXPECT_NE(Find(kRemote, Files()).value().identity, nullptr);
+  EXPECT_NE(Be(kRemote, Files()).value(), nullptr);
   Configure("insecure: true\ntls_ca: ca\ntls_cert: cert\ntls_key: key\n");
   EXPECT_THAT(WhyNot(kRemote), HasSubstr("leave out one of them"));
 }

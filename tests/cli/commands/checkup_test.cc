@@ -62,6 +62,23 @@ TEST_F(CommandsTest, ACoordinatorThatWasNamedAndDoesNotAnswerIsAFailure) {
   EXPECT_EQ(named.code, 1);
 }
 
+// What stands in the way of asking is a finding like any other, and the rest is still checked.
+TEST_F(CommandsTest, ACoordinatorThatMayNotBeAskedIsAFailureAmongTheChecks) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--coordinator", "head:7070"}, {"--coordinator", "nowhere"}}) {
+    std::vector<std::string> arguments = words;
+    arguments.insert(arguments.end(), {"doctor", "-o", "json"});
+    const Result doctor = RunAlone(arguments);
+    EXPECT_EQ(doctor.code, 1) << doctor.err;
+    const nlohmann::json checks = Checks(doctor.out);
+    EXPECT_EQ(checks["coordinator"]["verdict"], "fail") << doctor.out;
+    EXPECT_THAT(checks["coordinator"]["finding"].get<std::string>(), HasSubstr(words[1]));
+    EXPECT_NE(checks["coordinator"]["way_out"], "");
+    EXPECT_TRUE(checks.contains("programs"));
+    EXPECT_TRUE(checks.contains("disk"));
+  }
+}
+
 class GoodputTest : public CommandsTest {
  protected:
   void LedgerIs(std::vector<v1::GoodputCause> causes) {

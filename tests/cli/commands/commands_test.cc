@@ -408,6 +408,35 @@ TEST_F(CommandsTest, PlanPrintsAJobFileThatIsValid) {
   EXPECT_EQ(again.out, spec.out);
 }
 
+// Beyond loopback and plain text, or with a certificate that cannot be read: nobody may be asked,
+// and nobody needs to be.
+TEST_F(CommandsTest, WhatNeedsNoCoordinatorWorksWhereNoneMayBeAsked) {
+  const std::vector<std::string> remote = {"--coordinator", "head.example.org:7070"};
+  for (const std::vector<std::string>& tls :
+       {std::vector<std::string>{},
+        {"--tls-ca", "/no/ca", "--tls-cert", "/no/c", "--tls-key", "/no/k"}}) {
+    const auto run = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.begin(), tls.begin(), tls.end());
+      arguments.insert(arguments.begin(), remote.begin(), remote.end());
+      return RunAlone(arguments);
+    };
+    const char* why = tls.empty() ? "beyond loopback" : "/no/";
+    const Result version = run({"version"});
+    EXPECT_EQ(version.code, 0) << version.err;
+    EXPECT_TRUE(version.out.starts_with("megactl ")) << version.out;
+    EXPECT_THAT(version.out, HasSubstr("not asked (head.example.org:7070, from --coordinator)"));
+    EXPECT_THAT(version.out, HasSubstr(why));
+    EXPECT_EQ(run({"plan", kTiny, "--spec"}).code, 0);
+    EXPECT_EQ(run({"plan", kTiny, "--nodes", "1"}).code, 0);
+    EXPECT_EQ(run({"plan", kTiny, "--devices", "2"}).code, 0);
+    const int code = tls.empty() ? kExitUsage : kExitNotFound;
+    EXPECT_EQ(run({"plan", kTiny}).code, code);
+    const Result get = run({"get"});
+    EXPECT_EQ(get.code, code);
+    EXPECT_THAT(get.err, HasSubstr(why));
+  }
+}
+
 TEST_F(CommandsTest, ConfigurationIsFlagThenEnvironmentThenFile) {
   std::filesystem::create_directories(folder_ + "/megactl");
   std::ofstream(folder_ + "/megactl/config.yaml")
