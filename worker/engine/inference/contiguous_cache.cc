@@ -1,21 +1,32 @@
 #include "worker/engine/inference/contiguous_cache.h"
 
+#include <utility>
+
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
 
 namespace mega::inference {
 
-ContiguousCache::ContiguousCache(const planner::ModelSpec& spec, int64_t sequences,
-                                 int64_t capacity, Pool& pool)
-    : sequences_(sequences),
-      capacity_(capacity),
-      num_groups_(spec.num_query_groups),
-      head_dim_(spec.head_dim),
-      pool_(pool),
-      lengths_(sequences, 0) {
-  const Shape shape({spec.num_layers * sequences * capacity, num_groups_, head_dim_});
-  keys_ = pool.Allocate(DType::kF32, shape, Purpose::kActivations);
-  values_ = pool.Allocate(DType::kF32, shape, Purpose::kActivations);
+absl::StatusOr<ContiguousCache> ContiguousCache::Make(const planner::ModelSpec& spec,
+                                                      int64_t sequences, int64_t capacity,
+                                                      Pool& pool) {
+  ContiguousCache cache(spec, sequences, capacity, pool);
+  const Shape shape({spec.num_layers * sequences * capacity, spec.num_query_groups, spec.head_dim});
+  for (Tensor* half : {&cache.keys_, &cache.values_}) {
+    absl::StatusOr<Tensor> tensor = pool.TryAllocate(DType::kF32, shape, Purpose::kActivations);
+    if (!tensor.ok()) {
+      // Not the pool's words: its advice is of training.
+      constexpr double kGi = 1 << 30;
+      double bytes = 2 * sizeof(float);
+      for (const int64_t dim : shape.dims()) bytes *= static_cast<double>(dim);
+      return absl::ResourceExhaustedError(fmt::format(
+          "the keys and values of {} {} with up to {} tokens each need {:.1f} GiB, which the "
+          "device does not have; lower max_new_tokens, or give fewer prompts at once",
+          sequences, sequences == 1 ? "sequence" : "sequences", capacity, bytes / kGi));
+    }
+    *half = *std::move(tensor);
+  }
+  return cache;
 }
 
 TensorView ContiguousCache::Block(const Tensor& all, int64_t layer, int64_t sequence, int64_t begin,

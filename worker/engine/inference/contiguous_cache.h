@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/status.h"
 #include "coordinator/planner/model/model_spec.h"
 #include "worker/engine/tensor/pool.h"
 #include "worker/engine/transformer/kv_cache.h"
@@ -13,7 +14,9 @@ namespace mega::inference {
 
 class ContiguousCache : public transformer::KvCache {
  public:
-  ContiguousCache(const planner::ModelSpec& spec, int64_t sequences, int64_t capacity, Pool& pool);
+  // RESOURCE_EXHAUSTED when the device has no room for it.
+  static absl::StatusOr<ContiguousCache> Make(const planner::ModelSpec& spec, int64_t sequences,
+                                              int64_t capacity, Pool& pool);
 
   int64_t length(int64_t sequence) const override { return lengths_[sequence]; }
   int64_t capacity() const override { return capacity_; }
@@ -22,6 +25,13 @@ class ContiguousCache : public transformer::KvCache {
   void Advance(int64_t sequence, int64_t positions) override;
 
  private:
+  ContiguousCache(const planner::ModelSpec& spec, int64_t sequences, int64_t capacity, Pool& pool)
+      : sequences_(sequences),
+        capacity_(capacity),
+        num_groups_(spec.num_query_groups),
+        head_dim_(spec.head_dim),
+        pool_(pool),
+        lengths_(static_cast<size_t>(sequences), 0) {}
   TensorView Keys(int64_t layer, int64_t sequence, int64_t begin, int64_t count) const;
   TensorView Values(int64_t layer, int64_t sequence, int64_t begin, int64_t count) const;
   TensorView Block(const Tensor& all, int64_t layer, int64_t sequence, int64_t begin,

@@ -40,10 +40,13 @@ absl::StatusOr<std::vector<std::vector<int32_t>>> Generate(
 
   size_t longest = 0;
   for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
+  const int64_t room = spec.max_position_embeddings - static_cast<int64_t>(longest);
   // The last new token is never an input.
-  const int64_t capacity = std::min<int64_t>(
-      spec.max_position_embeddings, static_cast<int64_t>(longest) + options.max_new_tokens - 1);
-  ContiguousCache cache(spec, static_cast<int64_t>(sequences), capacity, pool);
+  const int64_t capacity =
+      static_cast<int64_t>(longest) + std::min(room, options.max_new_tokens - 1);
+  MEGA_ASSIGN_OR_RETURN(
+      ContiguousCache cache,
+      ContiguousCache::Make(spec, static_cast<int64_t>(sequences), capacity, pool));
 
   // What each sequence feeds into the next pass: its prompt, then one token at a time.
   std::vector<int64_t> lengths(sequences);

@@ -22,7 +22,8 @@ struct GenerateOptions {
 };
 
 // The new tokens of each prompt. Prompts must not be empty; a sequence ends at
-// max_position_embeddings. INVALID_ARGUMENT names the prompt and what does not fit.
+// max_position_embeddings. INVALID_ARGUMENT names the prompt and what does not fit;
+// RESOURCE_EXHAUSTED: the device cannot hold so many tokens.
 absl::StatusOr<std::vector<std::vector<int32_t>>> Generate(
     models::Decoder& model, Pool& pool, Stream& stream,
     std::span<const std::vector<int32_t>> prompts, const GenerateOptions& options);

@@ -1,5 +1,6 @@
 #include "worker/engine/inference/generate.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,10 @@
 #include "tests/worker/engine/harness/reference.h"
 #include "tests/worker/engine/harness/tiny.h"
 #include "worker/engine/inference/contiguous_cache.h"
+
+// A sanitizer ends the process at a size that malloc declines, unless it is told not to.
+extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
 namespace mega::inference {
 namespace {
@@ -19,7 +24,8 @@ using testing::TinySpec;
 using Prompts = std::vector<std::vector<int32_t>>;
 
 std::vector<float> LastLogits(TinyModel& tiny, const std::vector<int32_t>& tokens) {
-  ContiguousCache cache(TinySpec(), 1, static_cast<int64_t>(tokens.size()), tiny.pool);
+  ContiguousCache cache =
+      *ContiguousCache::Make(TinySpec(), 1, static_cast<int64_t>(tokens.size()), tiny.pool);
   const testing::Batch batch(tiny.pool, 1, tokens.size(), tokens, tokens);
   const std::vector<int64_t> lengths = {static_cast<int64_t>(tokens.size())};
   const Tensor logits = tiny.model.Infer(batch.view().tokens_BS.View({lengths[0]}), lengths, cache);
@@ -30,7 +36,7 @@ std::vector<float> LastLogits(TinyModel& tiny, const std::vector<int32_t>& token
 TEST(Generate, CachedLogitsEqualUncachedAtEachStep) {
   TinyModel tiny;
   const std::vector<int32_t> tokens = {5, 17, 80, 3, 3, 41, 9, 66};
-  ContiguousCache cache(TinySpec(), 1, 8, tiny.pool);
+  ContiguousCache cache = *ContiguousCache::Make(TinySpec(), 1, 8, tiny.pool);
   for (size_t t = 0; t < tokens.size(); ++t) {
     const testing::Batch one(tiny.pool, 1, 1, {{tokens[t]}}, {{0}});
     const std::vector<int64_t> lengths = {1};
@@ -87,6 +93,20 @@ TEST(Generate, StopsAtTheStopTokenTheLimitAndTheLastPosition) {
   EXPECT_EQ(Generate(tiny.model, tiny.pool, tiny.stream, prompts, {.max_new_tokens = 0})->at(0),
             std::vector<int32_t>{});
   EXPECT_EQ(tiny.pool.UsageOf(Purpose::kActivations).bytes, 0);
+}
+
+// Both sizes come from outside: a person's, and a config.json's.
+TEST(Generate, ALengthThatNoMemoryHoldsIsAnError) {
+  planner::ModelSpec spec = TinySpec();
+  spec.max_position_embeddings = int64_t{1} << 45;
+  TinyModel tiny(spec);
+  const Prompts prompts = {{1, 2, 3}};
+  for (const int64_t tokens : {int64_t{1} << 44, std::numeric_limits<int64_t>::max()}) {
+    const absl::Status status =
+        Generate(tiny.model, tiny.pool, tiny.stream, prompts, {.max_new_tokens = tokens}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_THAT(status.message(), HasSubstr("lower max_new_tokens"));
+  }
 }
 
 TEST(Generate, BadPromptsAreNamed) {

@@ -71,7 +71,8 @@ TEST_P(Llama, MaskedLabelsLeaveTheMean) {
 TEST_P(Llama, LogitsOfEveryPosition) {
   const Batch batch = InputsWith("labels");
   const kernels::Shape shape = io_.ShapeOf("input_ids");
-  inference::ContiguousCache cache(tiny_.model.spec(), shape[0], shape[1], tiny_.pool);
+  auto cache =
+      *inference::ContiguousCache::Make(tiny_.model.spec(), shape[0], shape[1], tiny_.pool);
   const std::vector<int64_t> lengths(shape[0], shape[1]);
   const Tensor logits =
       tiny_.model.Infer(batch.view().tokens_BS.View({shape.elements()}), lengths, cache,
