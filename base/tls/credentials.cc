@@ -1,8 +1,42 @@
 #include "base/tls/credentials.h"
 
 #include <grpc/grpc_security_constants.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include "fmt/core.h"
 
 namespace mega::tls {
+namespace {
+
+using grpc::experimental::TlsCustomVerificationCheckRequest;
+
+// Asked after TLS itself has found the certificate to be of the authority. Here and at once: there
+// is nothing to wait for, nor to cancel.
+class ServerCheck : public grpc::experimental::ExternalCertificateVerifier {
+ public:
+  explicit ServerCheck(PeerName server) : server_(std::move(server)) {}
+
+  bool Verify(TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)>,
+              grpc::Status* status) override {
+    host_.Verify(request, nullptr, status);
+    if (!status->ok()) return true;
+    const std::optional<PeerName> peer = PeerIn(request->uri_names());
+    if (peer == server_) return true;
+    *status = {grpc::StatusCode::UNAUTHENTICATED,
+               fmt::format("its certificate is of {}, and {} is meant",
+                           peer ? Describe(*peer) : kNobody, Describe(server_))};
+    return true;
+  }
+  void Cancel(TlsCustomVerificationCheckRequest*) override {}
+
+ private:
+  const PeerName server_;
+  grpc::experimental::HostNameCertificateVerifier host_;
+};
+
+}  // namespace
 
 std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const Identity* identity) {
   if (identity == nullptr) return grpc::InsecureServerCredentials();
@@ -13,20 +47,23 @@ std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const Identity* ident
   return grpc::SslServerCredentials(options);
 }
 
-std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(const Identity* identity) {
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(const Identity* identity,
+                                                             const PeerName& server) {
   if (identity == nullptr) return grpc::InsecureChannelCredentials();
-  grpc::SslCredentialsOptions options;
-  options.pem_root_certs = identity->authority;
-  options.pem_private_key = identity->key;
-  options.pem_cert_chain = identity->certificate;
-  return grpc::SslCredentials(options);
+  namespace experimental = grpc::experimental;
+  experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(std::make_shared<experimental::StaticDataCertificateProvider>(
+      identity->authority,
+      std::vector<experimental::IdentityKeyCertPair>{{identity->key, identity->certificate}}));
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_certificate_verifier(
+      experimental::ExternalCertificateVerifier::Create<ServerCheck>(server));
+  return experimental::TlsCredentials(options);
 }
 
 std::optional<PeerName> PeerOf(const grpc::AuthContext& context) {
-  for (const grpc::string_ref& uri : context.FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
-    if (auto peer = ParsePeerUri({uri.data(), uri.size()})) return peer;
-  }
-  return std::nullopt;
+  return PeerIn(context.FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME));
 }
 
 bool IsAuthenticated(const grpc::AuthContext& context) { return context.IsPeerAuthenticated(); }
@@ -37,7 +74,7 @@ bool MaySpeakFor(const grpc::AuthContext& context, const std::string& node) {
 
 std::string DescribePeer(const grpc::AuthContext& context) {
   const std::optional<PeerName> peer = PeerOf(context);
-  return peer ? Describe(*peer) : "no part of a cluster";
+  return peer ? Describe(*peer) : kNobody;
 }
 
 }  // namespace mega::tls

@@ -14,7 +14,11 @@ namespace mega::tls {
 
 // Plain text where `identity` is null.
 std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const Identity* identity);
-std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(const Identity* identity);
+// Over TLS whoever answers must be called what was dialled (a host, or NodeServerName), and its
+// certificate must be of `server`: a worker is no coordinator, whatever hosts its certificate
+// names.
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(const Identity* identity,
+                                                             const PeerName& server);
 
 // Who is at the other end of a call. nullopt: it is plain text, or the certificate, though of the
 // authority, names no part of a cluster.

@@ -52,6 +52,16 @@ std::optional<PeerName> ParsePeerUri(std::string_view uri) {
   return std::nullopt;
 }
 
+std::optional<PeerName> PeerIn(std::span<const std::string_view> uris) {
+  std::string_view found;
+  for (const std::string_view uri : uris) {
+    if (!uri.starts_with(kRoot)) continue;
+    if (!found.empty()) return std::nullopt;
+    found = uri;
+  }
+  return ParsePeerUri(found);
+}
+
 std::string Describe(const PeerName& peer) {
   switch (peer.kind) {
     case PeerName::Kind::kCoordinator:

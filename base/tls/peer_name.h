@@ -3,8 +3,10 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mega::tls {
 
@@ -24,6 +26,18 @@ std::string ToUri(const PeerName& peer);
 // nullopt: a URI of something else.
 std::optional<PeerName> ParsePeerUri(std::string_view uri);
 
+// The one that a certificate with these URIs is of. nullopt: none of them names one, or there is
+// more than one beneath spiffe://mega/: which of them counts must not depend on their order.
+std::optional<PeerName> PeerIn(std::span<const std::string_view> uris);
+template <typename Strings>  // with data() and size()
+std::optional<PeerName> PeerIn(const Strings& uris) {
+  std::vector<std::string_view> views;
+  for (const auto& uri : uris) views.emplace_back(uri.data(), uri.size());
+  return PeerIn(std::span<const std::string_view>(views));
+}
+
+// Whom a certificate is of that PeerIn finds nobody in, for errors.
+inline constexpr char kNobody[] = "no part of a cluster";
 // "node 'n1'", "user 'ada'", "a coordinator".
 std::string Describe(const PeerName& peer);
 

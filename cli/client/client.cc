@@ -45,7 +45,9 @@ std::shared_ptr<grpc::Channel> ChannelTo(const Target& target, const tls::Identi
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   // A proxy of the environment is meant for the web, not for the cluster.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(target.address, tls::ChannelCredentials(identity), arguments);
+  return grpc::CreateCustomChannel(
+      target.address, tls::ChannelCredentials(identity, {tls::PeerName::Kind::kCoordinator, ""}),
+      arguments);
 }
 
 template <typename Message>

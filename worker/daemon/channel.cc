@@ -27,8 +27,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(const Coordinator& coordinator) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // How long one attempt to connect may take; the time between attempts is ours.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);
-  return grpc::CreateCustomChannel(coordinator.address,
-                                   tls::ChannelCredentials(coordinator.identity.get()), arguments);
+  return grpc::CreateCustomChannel(
+      coordinator.address,
+      tls::ChannelCredentials(coordinator.identity.get(), {tls::PeerName::Kind::kCoordinator, ""}),
+      arguments);
 }
 
 std::shared_ptr<grpc::Channel> MakePeerChannel(const std::string& address, const std::string& node,
@@ -40,7 +42,8 @@ std::shared_ptr<grpc::Channel> MakePeerChannel(const std::string& address, const
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   if (identity != nullptr) arguments.SetSslTargetNameOverride(tls::NodeServerName(node));
-  return grpc::CreateCustomChannel(address, tls::ChannelCredentials(identity), arguments);
+  return grpc::CreateCustomChannel(
+      address, tls::ChannelCredentials(identity, {tls::PeerName::Kind::kNode, node}), arguments);
 }
 
 absl::Duration Backoff::Next() {

@@ -17,7 +17,11 @@ class TlsTest : public ServiceTest {
     StartCoordinator();
   }
   std::shared_ptr<grpc::Channel> Channel(const std::shared_ptr<const tls::Identity>& identity) {
-    return grpc::CreateChannel(address(), tls::ChannelCredentials(identity.get()));
+    return grpc::CreateChannel(address(), Credentials(identity));
+  }
+  static std::shared_ptr<grpc::ChannelCredentials> Credentials(
+      const std::shared_ptr<const tls::Identity>& identity) {
+    return tls::ChannelCredentials(identity.get(), {tls::PeerName::Kind::kCoordinator, ""});
   }
   grpc::Status List(const std::shared_ptr<const tls::Identity>& identity) {
     v1::ListJobsResponse jobs;
@@ -91,7 +95,7 @@ TEST_F(TlsTest, AWorkerSpeaksForItsOwnNode) {
 
 TEST_F(TlsTest, AWorkerReportsOfItsOwnRanks) {
   FakeWorker worker("n1", 1);
-  worker.Connect(address(), tls::ChannelCredentials(pki_.Node("n1").get()));
+  worker.Connect(address(), Credentials(pki_.Node("n1")));
   v1::Job job;
   ASSERT_TRUE(v1::JobService::NewStub(Channel(pki_.User("ada")))
                   ->SubmitJob(Context().get(), Request("job"), &job)
