@@ -30,6 +30,18 @@ bool MoveEnd(State& state) {
   return end != std::exchange(state.end, end);
 }
 
+// A witness cannot prove what it passes on: for longer than the coordinator has given in a session
+// nobody may run. Shorter is believed, for the coordinator may count on it.
+void BoundByDirect(State& state, const Granted& granted) {
+  if (!granted.is_relayed) {
+    state.direct_ttl = state.ttl;
+    state.direct_grace = state.outage_grace;
+  } else {
+    state.ttl = std::min(state.ttl, state.direct_ttl);
+    state.outage_grace = std::min(state.outage_grace, state.direct_grace);
+  }
+}
+
 // Answers may come late, twice or out of order; only one for a newer heartbeat moves the lease.
 // It may also shorten it: the coordinator's newest word holds.
 bool Renew(State& state, const Granted& granted, absl::Duration now) {
@@ -40,6 +52,7 @@ bool Renew(State& state, const Granted& granted, absl::Duration now) {
   state.ttl = std::clamp(granted.ttl, absl::ZeroDuration(), state.options.longest);
   state.outage_grace =
       std::clamp(granted.outage_grace, absl::ZeroDuration(), state.options.longest_grace);
+  BoundByDirect(state, granted);
   state.heard = now;
   state.unanswered.erase(state.unanswered.begin(), std::next(sent));
   return true;

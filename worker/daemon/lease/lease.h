@@ -65,6 +65,8 @@ struct State {
   absl::Duration renewed;                        // when the newest granted heartbeat was sent
   absl::Duration ttl;                            // of it; 0: never had a lease
   absl::Duration outage_grace;                   // of it
+  absl::Duration direct_ttl;                     // of the newest that came in a session
+  absl::Duration direct_grace;
   absl::Duration end;                            // ranks may run until then
   std::optional<absl::Duration> heard;           // when the newest renewal came
 

@@ -137,6 +137,29 @@ TEST(Witnesses, OneInSessionRenewsThroughItsRelay) {
   EXPECT_EQ(state.end, At(116));
 }
 
+TEST(Witnesses, ARelayedLeaseIsNoLongerThanADirectOne) {
+  State state = Silent();
+  const auto relay = [&](double at, absl::Duration ttl, absl::Duration grace) {
+    const int64_t round = *Step(state, Tick{}, At(at)).ask_witnesses;
+    Step(state,
+         Granted{.heartbeat_seq = round,
+                 .ttl = ttl,
+                 .outage_grace = grace,
+                 .witnesses = {},
+                 .is_relayed = true},
+         At(at));
+    return round;
+  };
+  relay(106, absl::Hours(1), absl::Hours(24));
+  EXPECT_EQ(state.end, At(116));
+  EXPECT_EQ(state.outage_grace, absl::Seconds(30));
+  relay(112, absl::Seconds(8), absl::Seconds(20));
+  EXPECT_EQ(state.end, At(120)) << "the coordinator may have been given a shorter one";
+  EXPECT_EQ(state.outage_grace, absl::Seconds(20));
+  relay(117, kTtl, absl::Seconds(30));
+  EXPECT_EQ(state.end, At(127)) << "what counts is what came in a session";
+}
+
 TEST(Witnesses, ARenewalIsAckedOnce) {
   State state;
   const int64_t hello = *Step(state, HelloDue{}, At(100)).send;
