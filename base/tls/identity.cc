@@ -2,6 +2,7 @@
 
 #include <openssl/pem.h>
 
+#include <algorithm>
 #include <ctime>
 #include <optional>
 #include <utility>
@@ -67,6 +68,18 @@ absl::Time TimeOf(const ASN1_TIME* time) {
   return absl::FromTM(parts, absl::UTCTimeZone());
 }
 
+// OK within the time of the certificate. `way_out` ends the sentence.
+absl::Status CheckTime(const std::string& path, const X509* certificate, absl::Time now,
+                       std::string_view way_out) {
+  const absl::Time from = TimeOf(X509_get0_notBefore(certificate));
+  const absl::Time until = TimeOf(X509_get0_notAfter(certificate));
+  if (now >= from && now <= until) return absl::OkStatus();
+  return InvalidArgument("{}: is valid from {} to {}, and it is {} here; {}, or set the clock",
+                         path, absl::FormatTime(from, absl::UTCTimeZone()),
+                         absl::FormatTime(until, absl::UTCTimeZone()),
+                         absl::FormatTime(now, absl::UTCTimeZone()), way_out);
+}
+
 absl::Status CheckChain(const Files& files, const std::vector<Certificate>& authority,
                         const std::vector<Certificate>& chain, absl::Time now) {
   const Store store(X509_STORE_new());
@@ -82,37 +95,62 @@ absl::Status CheckChain(const Files& files, const std::vector<Certificate>& auth
   if (X509_verify_cert(context.get()) == 1) return absl::OkStatus();
   const int why = X509_STORE_CTX_get_error(context.get());
   ERR_clear_error();
-  const absl::Time from = TimeOf(X509_get0_notBefore(chain[0].get()));
-  const absl::Time until = TimeOf(X509_get0_notAfter(chain[0].get()));
-  if (now < from || now > until) {
-    return InvalidArgument(
-        "{}: is valid from {} to {}, and it is {} here; make another with megactl pki issue, or "
-        "set the clock",
-        files.certificate, absl::FormatTime(from, absl::UTCTimeZone()),
-        absl::FormatTime(until, absl::UTCTimeZone()), absl::FormatTime(now, absl::UTCTimeZone()));
+  MEGA_RETURN_IF_ERROR(
+      CheckTime(files.certificate, chain[0].get(), now, "make another with megactl pki issue"));
+  if (const X509* at = X509_STORE_CTX_get_current_cert(context.get()); at != nullptr) {
+    const bool is_authority = std::ranges::any_of(
+        authority, [at](const Certificate& one) { return X509_cmp(one.get(), at) == 0; });
+    MEGA_RETURN_IF_ERROR(CheckTime(is_authority ? files.authority : files.certificate, at, now,
+                                   is_authority
+                                       ? "make an authority with megactl pki init, and "
+                                         "everybody's certificates with it"
+                                       : "get what lies between it and the authority anew"));
   }
   return InvalidArgument("{}: is not of the authority in {}: {}", files.certificate,
                          files.authority, X509_verify_cert_error_string(why));
 }
 
+// As those who dial and those who answer will look at it: better now than at every connection.
+absl::Status CheckUsage(const Files& files, X509* certificate, PeerName::Kind kind) {
+  struct Usage {
+    int purpose;
+    const char* words;
+    bool is_needed;
+  };
+  const Usage usages[] = {
+      {X509_PURPOSE_SSL_SERVER, "a server's (serverAuth)", kind != PeerName::Kind::kUser},
+      {X509_PURPOSE_SSL_CLIENT, "a client's (clientAuth)", kind != PeerName::Kind::kCoordinator}};
+  for (const Usage& usage : usages) {
+    if (!usage.is_needed || X509_check_purpose(certificate, usage.purpose, 0) == 1) continue;
+    ERR_clear_error();
+    return InvalidArgument(
+        "{}: its key usages do not let it be {}; make one with megactl pki issue, or with "
+        "digitalSignature and that extended usage",
+        files.certificate, usage.words);
+  }
+  return absl::OkStatus();
+}
+
 std::optional<PeerName> NameIn(const X509* certificate) {
   const std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>> names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  std::vector<std::string_view> uris;
   for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get()); ++i) {
     const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
     if (name->type != GEN_URI) continue;
     const ASN1_IA5STRING* uri = name->d.uniformResourceIdentifier;
     const auto* text = reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri));
-    if (auto peer = ParsePeerUri({text, static_cast<size_t>(ASN1_STRING_length(uri))})) return peer;
+    uris.emplace_back(text, static_cast<size_t>(ASN1_STRING_length(uri)));
   }
-  return std::nullopt;
+  return PeerIn(uris);
 }
 
 absl::Status CheckName(const Files& files, const std::optional<PeerName>& name,
                        const PeerName& expected) {
   if (!name) {
     return InvalidArgument(
-        "{}: names no part of a cluster, such as {}; make one with megactl pki issue",
+        "{}: names no part of a cluster, such as {}, or more than one; make one with megactl pki "
+        "issue",
         files.certificate, ToUri({PeerName::Kind::kNode, "n1"}));
   }
   const bool fits =
@@ -147,6 +185,7 @@ absl::StatusOr<std::shared_ptr<const Identity>> Load(const Files& files, const P
   MEGA_RETURN_IF_ERROR(CheckChain(files, authority, chain, now));
   const std::optional<PeerName> name = NameIn(chain[0].get());
   MEGA_RETURN_IF_ERROR(CheckName(files, name, expected));
+  MEGA_RETURN_IF_ERROR(CheckUsage(files, chain[0].get(), name->kind));
   identity->name = *name;
   identity->not_after = TimeOf(X509_get0_notAfter(chain[0].get()));
   return identity;

@@ -27,8 +27,8 @@ struct Identity {
 };
 
 // Null when no file is given. Otherwise they fit: the key is the certificate's, which is valid at
-// `now`, of the authority, and of a peer of that kind, with that name unless it is empty. An error
-// says which file, and the way out.
+// `now`, of the authority, and of a peer of that kind, with that name unless it is empty, and may
+// be used as one. An error says which file, and the way out.
 absl::StatusOr<std::shared_ptr<const Identity>> Load(const Files& files, const PeerName& expected,
                                                      absl::Time now);
 

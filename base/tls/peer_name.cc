@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "base/dns_name.h"
 #include "fmt/core.h"
 
@@ -17,6 +18,8 @@ constexpr size_t kMostUserName = 128;
 bool IsLetterOrDigit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
+
+bool IsNodeName(std::string_view name) { return name.size() <= kMostNodeName && IsHostName(name); }
 
 }  // namespace
 
@@ -43,7 +46,7 @@ std::optional<PeerName> ParsePeerUri(std::string_view uri) {
   if (!uri.starts_with(kRoot)) return std::nullopt;
   uri.remove_prefix(kRoot.size());
   if (uri == kCoordinator) return PeerName{PeerName::Kind::kCoordinator, ""};
-  if (uri.starts_with(kNode) && IsHostName(uri.substr(kNode.size()))) {
+  if (uri.starts_with(kNode) && IsNodeName(uri.substr(kNode.size()))) {
     return PeerName{PeerName::Kind::kNode, std::string(uri.substr(kNode.size()))};
   }
   if (uri.starts_with(kUser) && IsUserName(uri.substr(kUser.size()))) {
@@ -55,7 +58,9 @@ std::optional<PeerName> ParsePeerUri(std::string_view uri) {
 std::optional<PeerName> PeerIn(std::span<const std::string_view> uris) {
   std::string_view found;
   for (const std::string_view uri : uris) {
-    if (!uri.starts_with(kRoot)) continue;
+    if (!absl::StartsWithIgnoreCase({uri.data(), uri.size()}, {kRoot.data(), kRoot.size()})) {
+      continue;
+    }
     if (!found.empty()) return std::nullopt;
     found = uri;
   }

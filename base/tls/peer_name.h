@@ -22,12 +22,15 @@ inline constexpr char kUserNameRule[] =
     "1 to 128 of letters, digits and . _ - @, beginning with a letter or digit";
 bool IsUserName(std::string_view name);
 
+inline constexpr size_t kMostNodeName = 243;  // NodeServerName is a name of DNS, too
+
 std::string ToUri(const PeerName& peer);
-// nullopt: a URI of something else.
+// Exact: no letter may be of another case. nullopt: a URI of something else.
 std::optional<PeerName> ParsePeerUri(std::string_view uri);
 
 // The one that a certificate with these URIs is of. nullopt: none of them names one, or there is
-// more than one beneath spiffe://mega/: which of them counts must not depend on their order.
+// more than one beneath spiffe://mega/, however it is written: which of them counts must not depend
+// on their order.
 std::optional<PeerName> PeerIn(std::span<const std::string_view> uris);
 template <typename Strings>  // with data() and size()
 std::optional<PeerName> PeerIn(const Strings& uris) {

@@ -32,6 +32,13 @@ bool IsAddress(const std::string& host) {
 absl::StatusOr<std::string> AlternativeNames(const tls::PeerName& peer,
                                              const std::vector<std::string>& hosts) {
   std::string names = "URI:" + tls::ToUri(peer);
+  if (tls::ParsePeerUri(tls::ToUri(peer)) != peer) {
+    return InvalidArgument("{} cannot stand in a certificate: {}", tls::Describe(peer),
+                           peer.kind == tls::PeerName::Kind::kNode
+                               ? fmt::format("a node's name has at most {} characters and is {}",
+                                             tls::kMostNodeName, kHostNameRule)
+                               : fmt::format("a user's name is {}", tls::kUserNameRule));
+  }
   if (peer.kind == tls::PeerName::Kind::kNode) names += ",DNS:" + tls::NodeServerName(peer.name);
   for (const std::string& host : hosts) {
     if (!IsAddress(host) && !IsHostName(host)) {

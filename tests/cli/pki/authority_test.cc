@@ -1,11 +1,13 @@
 // Certificates that are made are those that are believed, and no others.
 #include "cli/pki/authority.h"
 
+#include <openssl/pem.h>
 #include <sys/stat.h>
 
 #include <fstream>
 
 #include "base/tls/identity.h"
+#include "base/tls/openssl.h"
 #include "gmock/gmock.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test_pki.h"
@@ -34,6 +36,25 @@ class LoadTest : public ::testing::Test {
                             absl::Time now = absl::Now()) {
     const auto loaded = tls::Load(files, expected, now);
     return loaded.ok() ? "it was loaded" : std::string(loaded.status().message());
+  }
+
+  // Of another tool: the same certificate with other usages.
+  std::string WithUsages(const std::string& certificate, const char* key, const char* extended) {
+    tls::Certificate made(
+        PEM_read_bio_X509(tls::ReadFrom(certificate).get(), nullptr, nullptr, nullptr));
+    const tls::Key authority(PEM_read_bio_PrivateKey(tls::ReadFrom(pki_.authority().key).get(),
+                                                     nullptr, nullptr, nullptr));
+    for (const auto& [kind, value] :
+         {std::pair(NID_key_usage, key), std::pair(NID_ext_key_usage, extended)}) {
+      X509_EXTENSION_free(X509_delete_ext(made.get(), X509_get_ext_by_NID(made.get(), kind, -1)));
+      X509_EXTENSION* added = X509V3_EXT_conf_nid(nullptr, nullptr, kind, value);
+      EXPECT_EQ(X509_add_ext(made.get(), added, -1), 1);
+      X509_EXTENSION_free(added);
+    }
+    EXPECT_NE(X509_sign(made.get(), authority.get(), EVP_sha256()), 0);
+    const tls::Bio text(BIO_new(BIO_s_mem()));
+    EXPECT_EQ(PEM_write_bio_X509(text.get(), made.get()), 1);
+    return tls::TextOf(text.get());
   }
 
   mega::testing::TempDir dir_;
@@ -103,6 +124,41 @@ TEST_F(LoadTest, ACertificateHasItsTime) {
   EXPECT_THAT(WhyNot(files, kNode1, absl::Now() - absl::Hours(2)), HasSubstr("is valid from"));
 }
 
+TEST_F(LoadTest, TheAuthorityHasItsTimeToo) {
+  const cli::Validity past{absl::Now() - absl::Hours(2), absl::Now() - absl::Hours(1)};
+  const auto authority = MakeAuthority(past);
+  ASSERT_TRUE(authority.ok());
+  const auto made = Issue(*authority, kNode1, {}, mega::testing::TestPki::Valid());
+  ASSERT_TRUE(made.ok());
+  EXPECT_THAT(WhyNot({Write("old", authority->certificate), Write("cert", made->certificate),
+                      Write("key", made->key)}),
+              ::testing::AllOf(HasSubstr("/old: is valid from"), HasSubstr("megactl pki init")));
+}
+
+TEST_F(LoadTest, ACertificateMustBeOfUseToItsPeer) {
+  struct Case {
+    PeerName peer;
+    const char* key_usage;
+    const char* extended;
+    const char* why;  // null: it is of use
+  };
+  const PeerName coordinator{PeerName::Kind::kCoordinator, ""};
+  for (const Case& one : std::vector<Case>{
+           {kNode1, "digitalSignature", "serverAuth,clientAuth", nullptr},
+           {kNode1, "digitalSignature", "clientAuth", "a server's (serverAuth)"},
+           {kNode1, "digitalSignature", "serverAuth", "a client's (clientAuth)"},
+           {kNode1, "keyCertSign", "serverAuth,clientAuth", "its key usages"},
+           {coordinator, "digitalSignature", "clientAuth", "a server's (serverAuth)"},
+           {{PeerName::Kind::kUser, "ada"}, "digitalSignature", "serverAuth", "a client's"}}) {
+    tls::Files files = FilesOf(*pki_.Make(one.peer));
+    files.certificate = Write("other", WithUsages(mega::testing::ReadFile(files.certificate),
+                                                  one.key_usage, one.extended));
+    const std::string said = WhyNot(files, one.peer);
+    EXPECT_THAT(said, HasSubstr(one.why != nullptr ? one.why : "it was loaded")) << one.extended;
+    if (one.why != nullptr) EXPECT_THAT(said, HasSubstr("/other: "));
+  }
+}
+
 TEST_F(LoadTest, EverybodyHasTheirOwn) {
   const tls::Files files = FilesOf(*pki_.Node("n2"));
   EXPECT_THAT(WhyNot(files), HasSubstr("is of node 'n2', and node 'n1' is needed here"));
@@ -121,6 +177,19 @@ TEST(Issue, RefusesHostsThatAreNone) {
                             mega::testing::TestPki::Valid());
     ASSERT_FALSE(made.ok()) << host;
     EXPECT_THAT(made.status().message(), HasSubstr("neither the name of a host"));
+  }
+}
+
+TEST(Issue, RefusesNamesThatNobodyWouldBelieve) {
+  const mega::testing::TestPki pki;
+  const std::string part(60, 'a');
+  for (const PeerName& peer :
+       {PeerName{PeerName::Kind::kNode, part + "." + part + "." + part + "." + part + "a"},
+        PeerName{PeerName::Kind::kNode, "a,DNS:b"}, PeerName{PeerName::Kind::kUser, ""},
+        PeerName{PeerName::Kind::kCoordinator, "x"}}) {
+    const auto made = Issue(pki.authority(), peer, {}, mega::testing::TestPki::Valid());
+    ASSERT_FALSE(made.ok()) << peer.name;
+    EXPECT_THAT(made.status().message(), HasSubstr("cannot stand in a certificate"));
   }
 }
 
