@@ -1,8 +1,10 @@
 #include "base/tls/identity.h"
 
 #include <openssl/pem.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <optional>
 #include <utility>
@@ -164,6 +166,16 @@ absl::Status CheckName(const Files& files, const std::optional<PeerName>& name,
 
 }  // namespace
 
+absl::Status CheckKeyIsPrivate(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, path);
+  if ((info.st_mode & (S_IRWXO | S_IWGRP)) == 0) return absl::OkStatus();
+  return InvalidArgument(
+      "{}: is open to others (mode {:04o}), and whoever has the key is whom its certificate names; "
+      "chmod 600 {}",
+      path, info.st_mode & 07777, path);
+}
+
 absl::StatusOr<std::shared_ptr<const Identity>> Load(const Files& files, const PeerName& expected,
                                                      absl::Time now) {
   if (!files.any()) return std::shared_ptr<const Identity>();
@@ -172,6 +184,7 @@ absl::StatusOr<std::shared_ptr<const Identity>> Load(const Files& files, const P
   MEGA_ASSIGN_OR_RETURN(identity->authority, ReadRegularFile(files.authority, kMostFileBytes));
   MEGA_ASSIGN_OR_RETURN(identity->certificate, ReadRegularFile(files.certificate, kMostFileBytes));
   MEGA_ASSIGN_OR_RETURN(identity->key, ReadRegularFile(files.key, kMostFileBytes));
+  MEGA_RETURN_IF_ERROR(CheckKeyIsPrivate(files.key));
   MEGA_ASSIGN_OR_RETURN(const std::vector<Certificate> authority,
                         ParseCertificates(files.authority, identity->authority));
   MEGA_ASSIGN_OR_RETURN(const std::vector<Certificate> chain,

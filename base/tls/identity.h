@@ -26,6 +26,10 @@ struct Identity {
   absl::Time not_after;
 };
 
+// INVALID_ARGUMENT where others than its owner and group may read a key, or its group may write it.
+// The group may read: so is a secret mounted for a process that is not root's.
+absl::Status CheckKeyIsPrivate(const std::string& path);
+
 // Null when no file is given. Otherwise they fit: the key is the certificate's, which is valid at
 // `now`, of the authority, and of a peer of that kind, with that name unless it is empty, and may
 // be used as one. An error says which file, and the way out.

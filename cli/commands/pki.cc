@@ -12,6 +12,7 @@
 #include "base/dns_name.h"
 #include "base/listen_address.h"
 #include "base/read_file.h"
+#include "base/tls/identity.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
 #include "cli/commands/command.h"
@@ -67,6 +68,7 @@ absl::StatusOr<Credential> ReadAuthority(const std::string& folder) {
   }
   MEGA_ASSIGN_OR_RETURN(authority.certificate, std::move(certificate));
   MEGA_ASSIGN_OR_RETURN(authority.key, std::move(key));
+  MEGA_RETURN_IF_ERROR(tls::CheckKeyIsPrivate(folder + "/authority.key"));
   return authority;
 }
 

@@ -25,6 +25,8 @@ class TargetTest : public ::testing::Test {
           std::pair("key", identity->key)}) {
       mega::testing::WriteFile(folder_ / "megactl" + "/" + name, text);
     }
+    std::filesystem::permissions(folder_ / "megactl/key", std::filesystem::perms::owner_read |
+                                                              std::filesystem::perms::owner_write);
     environment_["XDG_CONFIG_HOME"] = folder_.path();
   }
   void Configure(const std::string& text) {

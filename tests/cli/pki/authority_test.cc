@@ -26,6 +26,7 @@ class LoadTest : public ::testing::Test {
   std::string Write(const std::string& name, const std::string& text) {
     const std::string path = dir_ / name;
     std::ofstream(path) << text;
+    chmod(path.c_str(), 0600);
     return path;
   }
   tls::Files FilesOf(const tls::Identity& identity) {
@@ -156,6 +157,18 @@ TEST_F(LoadTest, ACertificateMustBeOfUseToItsPeer) {
     const std::string said = WhyNot(files, one.peer);
     EXPECT_THAT(said, HasSubstr(one.why != nullptr ? one.why : "it was loaded")) << one.extended;
     if (one.why != nullptr) EXPECT_THAT(said, HasSubstr("/other: "));
+  }
+}
+
+TEST_F(LoadTest, AKeyIsItsOwnersAlone) {
+  const tls::Files files = FilesOf(*pki_.Node("n1"));
+  for (const mode_t mode : {0600, 0400, 0640, 0440}) {
+    ASSERT_EQ(chmod(files.key.c_str(), mode), 0);
+    EXPECT_EQ(WhyNot(files), "it was loaded") << mode;
+  }
+  for (const mode_t mode : {0644, 0604, 0602, 0601, 0660, 0666}) {
+    ASSERT_EQ(chmod(files.key.c_str(), mode), 0);
+    EXPECT_THAT(WhyNot(files), HasSubstr("chmod 600 " + files.key)) << mode;
   }
 }
 
