@@ -4,8 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "base/atomic_file.h"
@@ -51,12 +55,57 @@ absl::Status WriteNew(const std::string& path, const std::string& text, mode_t m
   return absl::OkStatus();
 }
 
+// Both files or neither.
 absl::Status Write(const std::string& folder, const std::string& name,
                    const Credential& credential) {
-  MEGA_RETURN_IF_ERROR(WriteNew(folder + "/" + name + ".key", credential.key, 0600));
-  MEGA_RETURN_IF_ERROR(WriteNew(folder + "/" + name + ".crt", credential.certificate, 0644));
+  const std::string key = folder + "/" + name + ".key";
+  MEGA_RETURN_IF_ERROR(WriteNew(key, credential.key, 0600));
+  if (absl::Status status = WriteNew(folder + "/" + name + ".crt", credential.certificate, 0644);
+      !status.ok()) {
+    unlink(key.c_str());
+    return status;
+  }
   return SyncFolder(folder);
 }
+
+// Takes the place of `folder` when all is in it, and leaves nothing otherwise: half an authority
+// would be in the way of the next try.
+class NewFolder {
+ public:
+  static absl::StatusOr<NewFolder> Make(const std::string& folder) {
+    std::error_code error;
+    const std::filesystem::path given = std::filesystem::absolute(folder, error).lexically_normal();
+    const std::filesystem::path path = given.has_filename() ? given : given.parent_path();
+    if (std::filesystem::exists(path, error) && !std::filesystem::is_empty(path, error)) {
+      return absl::AlreadyExistsError(
+          fmt::format("{} is there already and not empty; give another folder, or remove it if "
+                      "nobody needs it any more",
+                      folder));
+    }
+    std::string made = path.string() + ".new-XXXXXX";
+    if (mkdtemp(made.data()) == nullptr) return ErrnoStatus(errno, made);
+    return NewFolder(path.string(), std::move(made));
+  }
+  NewFolder(NewFolder&& other) noexcept
+      : final_(std::move(other.final_)), path_(std::exchange(other.path_, "")) {}
+  NewFolder& operator=(NewFolder&&) = delete;
+  ~NewFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+  absl::Status Finish() {
+    if (rename(path_.c_str(), final_.c_str()) != 0) return ErrnoStatus(errno, final_);
+    path_.clear();
+    return SyncFolder(std::filesystem::path(final_).parent_path().string());
+  }
+
+ private:
+  NewFolder(std::string final_path, std::string path)
+      : final_(std::move(final_path)), path_(std::move(path)) {}
+  std::string final_;
+  std::string path_;
+};
 
 absl::StatusOr<Credential> ReadAuthority(const std::string& folder) {
   Credential authority;
@@ -88,10 +137,12 @@ absl::Status IssueInto(const std::string& folder, const Credential& authority,
                        const tls::PeerName& peer, const std::vector<std::string>& hosts,
                        int64_t days) {
   MEGA_ASSIGN_OR_RETURN(const Credential made, Issue(authority, peer, hosts, ValidFor(days)));
-  MEGA_RETURN_IF_ERROR(Write(folder, FileName(peer), made));
-  PrintStdout(
-      fmt::format("{0}/{1}.crt, {0}/{1}.key: {2}\n", folder, FileName(peer), tls::Describe(peer)));
-  return absl::OkStatus();
+  return Write(folder, FileName(peer), made);
+}
+
+std::string Line(const std::string& folder, const tls::PeerName& peer) {
+  return fmt::format("{0}/{1}.crt, {0}/{1}.key: {2}\n", folder, FileName(peer),
+                     tls::Describe(peer));
 }
 
 // How this machine is reached, and what else was said.
@@ -106,18 +157,20 @@ std::vector<std::string> HostsOfCoordinator(const std::vector<std::string>& said
 
 absl::Status Init(const Options& options) {
   const std::string& folder = options.folder;
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return ErrnoStatus(errno, folder);
+  const tls::PeerName coordinator{tls::PeerName::Kind::kCoordinator, ""};
+  const std::string name = options.user.empty() ? "admin" : options.user;
+  const tls::PeerName user{tls::PeerName::Kind::kUser, name};
   MEGA_ASSIGN_OR_RETURN(const Credential authority, MakeAuthority(ValidFor(kAuthorityDays)));
-  MEGA_RETURN_IF_ERROR(Write(folder, "authority", authority));
-  PrintStdout(
-      fmt::format("{0}/authority.crt, {0}/authority.key: the authority; the key makes "
-                  "anybody's certificate, so keep it here\n",
-                  folder));
-  MEGA_RETURN_IF_ERROR(IssueInto(folder, authority, {tls::PeerName::Kind::kCoordinator, ""},
+  MEGA_ASSIGN_OR_RETURN(NewFolder made, NewFolder::Make(folder));
+  MEGA_RETURN_IF_ERROR(Write(made.path(), "authority", authority));
+  MEGA_RETURN_IF_ERROR(IssueInto(made.path(), authority, coordinator,
                                  HostsOfCoordinator(options.hosts), options.days));
-  const std::string user = options.user.empty() ? "admin" : options.user;
-  MEGA_RETURN_IF_ERROR(
-      IssueInto(folder, authority, {tls::PeerName::Kind::kUser, user}, {}, options.days));
+  MEGA_RETURN_IF_ERROR(IssueInto(made.path(), authority, user, {}, options.days));
+  MEGA_RETURN_IF_ERROR(made.Finish());
+  PrintStdout(fmt::format("{0}/authority.crt, {0}/authority.key: the authority; the key makes "
+                          "anybody's certificate, so keep it here\n",
+                          folder) +
+              Line(folder, coordinator) + Line(folder, user));
   PrintStdout(fmt::format(
       "\nmegactl pki issue {0} --node NAME makes that of a worker. Then everybody has three "
       "files:\n"
@@ -127,7 +180,7 @@ absl::Status Init(const Options& options) {
       "{0}/node-NAME.key\n"
       "  megactl            --tls-ca {0}/authority.crt --tls-cert {0}/user-{1}.crt --tls-key "
       "{0}/user-{1}.key …\n",
-      folder, user));
+      folder, name));
   return absl::OkStatus();
 }
 
@@ -143,7 +196,12 @@ absl::Status IssueOne(const Options& options) {
   tls::PeerName peer{tls::PeerName::Kind::kCoordinator, ""};
   if (!options.node.empty()) peer = {tls::PeerName::Kind::kNode, options.node};
   if (!options.user.empty()) peer = {tls::PeerName::Kind::kUser, options.user};
-  return IssueInto(options.folder, authority, peer, options.hosts, options.days);
+  const bool is_coordinator = peer.kind == tls::PeerName::Kind::kCoordinator;
+  MEGA_RETURN_IF_ERROR(IssueInto(options.folder, authority, peer,
+                                 is_coordinator ? HostsOfCoordinator(options.hosts) : options.hosts,
+                                 options.days));
+  PrintStdout(Line(options.folder, peer));
+  return absl::OkStatus();
 }
 
 int Run(const absl::Status& status) { return status.ok() ? kExitOk : Fail(status); }
@@ -199,7 +257,8 @@ void AddPki(Command program) {
   AddUser(issue, options->user, "Of a user");
   issue
       .AddOption("--host", options->hosts,
-                 "Of a coordinator that is reached by this name or address")
+                 "Of a coordinator that is reached by this name or address, beside localhost and "
+                 "this machine's name")
       .TypeName("HOST")
       .OneWordEach();
   AddDays(issue, options->days);

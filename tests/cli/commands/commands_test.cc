@@ -452,6 +452,22 @@ TEST_F(CommandsTest, ConfigurationIsFlagThenEnvironmentThenFile) {
   EXPECT_THAT(bad.err, HasSubstr("config.yaml:1: 'coordinatr' is not a key"));
 }
 
+TEST_F(CommandsTest, AnAuthorityThatCannotBeMadeWholeIsNotMade) {
+  const std::string pki = folder_ + "/pki/";
+  const Result bad = RunAlone({"pki", "init", pki, "--host", "no host"});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_THAT(bad.err, HasSubstr("'no host' is neither"));
+  EXPECT_EQ(bad.out, "");
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    EXPECT_THAT(entry.path().string(), testing::Not(HasSubstr("pki"))) << "left behind";
+  }
+  std::filesystem::create_directory(pki);  // an empty one is as good as none
+  const Result good = RunAlone({"pki", "init", pki, "--host", "head"});
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_TRUE(std::filesystem::exists(pki + "user-admin.key"));
+  EXPECT_EQ(RunAlone({"pki", "init", pki}).code, 4);
+}
+
 TEST_F(CommandsTest, QueueShowsPositionReasonAndStart) {
   std::string parent;
   coordinator_.queue = [&](const v1::ListQueueRequest& request, v1::ListQueueResponse* response) {
