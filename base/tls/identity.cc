@@ -82,8 +82,9 @@ absl::Status CheckTime(const std::string& path, const X509* certificate, absl::T
                          absl::FormatTime(now, absl::UTCTimeZone()), way_out);
 }
 
-absl::Status CheckChain(const Files& files, const std::vector<Certificate>& authority,
-                        const std::vector<Certificate>& chain, absl::Time now) {
+// Until when it is believed.
+absl::StatusOr<absl::Time> CheckChain(const Files& files, const std::vector<Certificate>& authority,
+                                      const std::vector<Certificate>& chain, absl::Time now) {
   const Store store(X509_STORE_new());
   for (const Certificate& one : authority) X509_STORE_add_cert(store.get(), one.get());
   const std::unique_ptr<STACK_OF(X509), void (*)(STACK_OF(X509)*)> between(
@@ -94,7 +95,14 @@ absl::Status CheckChain(const Files& files, const std::vector<Certificate>& auth
     return Internal("{}: {}", files.certificate, OpenSslError());
   }
   X509_STORE_CTX_set_time(context.get(), 0, absl::ToTimeT(now));
-  if (X509_verify_cert(context.get()) == 1) return absl::OkStatus();
+  if (X509_verify_cert(context.get()) == 1) {
+    absl::Time until = absl::InfiniteFuture();
+    const STACK_OF(X509)* believed = X509_STORE_CTX_get0_chain(context.get());
+    for (int i = 0; i < sk_X509_num(believed); ++i) {
+      until = std::min(until, TimeOf(X509_get0_notAfter(sk_X509_value(believed, i))));
+    }
+    return until;
+  }
   const int why = X509_STORE_CTX_get_error(context.get());
   ERR_clear_error();
   MEGA_RETURN_IF_ERROR(
@@ -195,12 +203,11 @@ absl::StatusOr<std::shared_ptr<const Identity>> Load(const Files& files, const P
     return InvalidArgument("{}: is not the key of the certificate in {}", files.key,
                            files.certificate);
   }
-  MEGA_RETURN_IF_ERROR(CheckChain(files, authority, chain, now));
+  MEGA_ASSIGN_OR_RETURN(identity->not_after, CheckChain(files, authority, chain, now));
   const std::optional<PeerName> name = NameIn(chain[0].get());
   MEGA_RETURN_IF_ERROR(CheckName(files, name, expected));
   MEGA_RETURN_IF_ERROR(CheckUsage(files, chain[0].get(), name->kind));
   identity->name = *name;
-  identity->not_after = TimeOf(X509_get0_notAfter(chain[0].get()));
   return identity;
 }
 

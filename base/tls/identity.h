@@ -23,7 +23,7 @@ struct Files {
 struct Identity {
   std::string authority, certificate, key;  // PEM
   PeerName name;
-  absl::Time not_after;
+  absl::Time not_after;  // of the certificate, or of what it is believed by, if that is earlier
 };
 
 // INVALID_ARGUMENT where others than its owner and group may read a key, or its group may write it.

@@ -13,6 +13,7 @@
 #include "base/message_size.h"
 #include "base/metrics/metrics_server.h"
 #include "base/tls/credentials.h"
+#include "base/tls/expiry_notice.h"
 #include "base/tls/options.h"
 #include "coordinator/planner/planner.h"
 #include "coordinator/service/exporter.h"
@@ -99,7 +100,9 @@ class CoordinatorImpl final : public Coordinator {
         reads_, clock_,
         Exporter::Sources{
             .sessions = [this] { return static_cast<int64_t>(sessions_.size()); },
-            .dropped_reports = [this] { return recorder_ ? recorder_->dropped() : 0; }});
+            .dropped_reports = [this] { return recorder_ ? recorder_->dropped() : 0; },
+            .certificate_expiry =
+                options_.identity ? options_.identity->not_after : absl::InfiniteFuture()});
     MEGA_RETURN_IF_ERROR(StartMetrics());
     StartLoop(std::move(state));
     streams_ = std::jthread([this](std::stop_token stop) { ServeStreams(stop); });
@@ -232,11 +235,14 @@ class CoordinatorImpl final : public Coordinator {
 
   // Streams are served here, so that neither the loop nor the disk's threads wait for a reader.
   void ServeStreams(std::stop_token stop) {
+    tls::ExpiryNotice expiry(options_.identity);
     for (int ticks = 0; !stop.stop_requested(); ++ticks) {
       reads_.WakeChanged(std::chrono::steady_clock::now() + kStreamTick);
       reads_.WakeAll();
       logs_.Tick();
-      if (ticks % kStreamTicksPerSnapshot == 0) exporter_->Refresh();
+      if (ticks % kStreamTicksPerSnapshot != 0) continue;
+      exporter_->Refresh();
+      expiry.Look(clock_.WallNow());
     }
   }
 

@@ -212,6 +212,10 @@ void Exporter::Refresh() {
   const absl::Time now = clock_.WallNow();
   Snapshot snapshot;
   snapshot.Add(Series::kCoordinatorInfo, 1, {{"version", kVersion}});
+  if (sources_.certificate_expiry != absl::InfiniteFuture()) {
+    snapshot.Add(Series::kCertificateExpiry,
+                 static_cast<double>(absl::ToUnixSeconds(sources_.certificate_expiry)));
+  }
   AddJobs(snapshot, now);
   AddNodes(snapshot, now);
   snapshot.Add(Series::kWorkerSessions, static_cast<double>(sources_.sessions()));

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status.h"
@@ -28,6 +29,7 @@ class Exporter : public prometheus::Collectable {
   struct Sources {
     std::function<int64_t()> sessions;
     std::function<int64_t()> dropped_reports;
+    absl::Time certificate_expiry = absl::InfiniteFuture();  // of plain text never
   };
   Exporter(const ReadModel& reads, const Clock& clock, Sources sources);
   ~Exporter() override;

@@ -1,5 +1,7 @@
 #include "coordinator/service/series.h"
 
+#include "base/tls/expiry_notice.h"
+
 namespace mega::service {
 
 const std::array<SeriesInfo, static_cast<size_t>(Series::kCount)>& SeriesTable() {
@@ -7,6 +9,7 @@ const std::array<SeriesInfo, static_cast<size_t>(Series::kCount)>& SeriesTable()
   static const std::array<SeriesInfo, static_cast<size_t>(Series::kCount)> table = {{
       {Series::kCoordinatorInfo, "mega_coordinator_info", Gauge,
        "1, with the release as a label. Several releases at once: finish the roll-out."},
+      {Series::kCertificateExpiry, tls::kExpirySeries, Gauge, tls::kExpiryHelp},
       {Series::kJobPhase, "mega_job_phase", Gauge,
        "1 for the phase a job is in, 0 for the others. Long in starting or recovering: megactl "
        "describe JOB."},

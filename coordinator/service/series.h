@@ -10,6 +10,7 @@ namespace mega::service {
 
 enum class Series {
   kCoordinatorInfo,
+  kCertificateExpiry,
   kJobPhase,
   kQueueDepth,
   kDevices,

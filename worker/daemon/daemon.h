@@ -13,6 +13,7 @@
 #include "base/listen_address.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "base/tls/expiry_notice.h"
 #include "base/unique_fd.h"
 #include "worker/daemon/cgroup.h"
 #include "worker/daemon/engine_version.h"
@@ -80,7 +81,8 @@ class Daemon {
   void Goodbye(const std::string& reason) { session_->Goodbye(reason, absl::Seconds(2)); }
 
  private:
-  Daemon(Options options, const Clock& clock) : options_(std::move(options)), clock_(clock) {}
+  Daemon(Options options, const Clock& clock)
+      : options_(std::move(options)), clock_(clock), expiry_(options_.identity) {}
 
   absl::Status Init();
   absl::Status TakeOverState(const EngineVersion& engine);
@@ -144,6 +146,7 @@ class Daemon {
   int64_t hello_ = 0;  // the session thread's: number of the newest
 
   // The loop's.
+  tls::ExpiryNotice expiry_;
   int64_t passed_after_ = 0;          // the hello of the session of
   std::vector<Passed> passed_;        // commands that are to come again
   std::deque<v1::Command> commands_;  // accepted, not yet durable

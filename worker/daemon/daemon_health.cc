@@ -46,6 +46,7 @@ void Daemon::Sample() {
       .captured_log_bytes = capture_->captured_bytes(),
       .dropped_reports = reports_->dropped()});
   progress_->Flush(clock_.BootNow());
+  expiry_.Look(clock_.WallNow());
   loop_.PostAfter(kSampleInterval, [this] { Sample(); });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/tls/expiry_notice.h"
 #include "base/version.h"
 
 namespace mega::daemon {
@@ -35,7 +36,7 @@ Exporter::Counters& Exporter::AddCounters(const char* name, const char* help) {
   return prometheus::BuildCounter().Name(name).Help(help).Register(*registry_);
 }
 
-Exporter::Exporter(const std::string& node)
+Exporter::Exporter(const std::string& node, absl::Time certificate_expiry)
     : node_(node),
       registry_(std::make_shared<prometheus::Registry>()),
       connected_(
@@ -104,6 +105,11 @@ Exporter::Exporter(const std::string& node)
   AddGauges("mega_worker_info", "1; node and version of this worker as labels.")
       .Add({{"node", node}, {"version", kVersion}})
       .Set(1);
+  if (certificate_expiry != absl::InfiniteFuture()) {
+    AddGauges(tls::kExpirySeries, tls::kExpiryHelp)
+        .Add({})
+        .Set(static_cast<double>(absl::ToUnixSeconds(certificate_expiry)));
+  }
   for (const Cause cause : {Cause::kClean, Cause::kError, Cause::kSignal, Cause::kStopped}) {
     rank_exits_.Add({{"cause", Name(cause)}});
   }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "base/listen_address.h"
 #include "base/metrics/metrics_server.h"
 #include "base/mutex.h"
@@ -38,7 +39,9 @@ class Exporter {
   // Why a rank ended, as a label.
   enum class Cause { kClean, kError, kSignal, kStopped };
 
-  explicit Exporter(const std::string& node);
+  // `certificate_expiry`: of plain text never.
+  explicit Exporter(const std::string& node,
+                    absl::Time certificate_expiry = absl::InfiniteFuture());
   absl::Status Serve(const ListenAddress& listen);
 
   // Where others reach it; empty: nowhere.

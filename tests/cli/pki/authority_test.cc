@@ -136,6 +136,19 @@ TEST_F(LoadTest, TheAuthorityHasItsTimeToo) {
               ::testing::AllOf(HasSubstr("/old: is valid from"), HasSubstr("megactl pki init")));
 }
 
+TEST_F(LoadTest, ItIsBelievedNoLongerThanItsAuthority) {
+  const absl::Time end = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now()) + 600);
+  const auto authority = MakeAuthority({absl::Now() - absl::Minutes(5), end});
+  ASSERT_TRUE(authority.ok());
+  const auto made = Issue(*authority, kNode1, {}, mega::testing::TestPki::Valid());
+  ASSERT_TRUE(made.ok());
+  const auto loaded = tls::Load({Write("ca", authority->certificate),
+                                 Write("cert", made->certificate), Write("key", made->key)},
+                                kNode1, absl::Now());
+  ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+  EXPECT_EQ((*loaded)->not_after, end);
+}
+
 TEST_F(LoadTest, ACertificateMustBeOfUseToItsPeer) {
   struct Case {
     PeerName peer;

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/tls/expiry_notice.h"
 #include "gmock/gmock.h"
 #include "prometheus/text_serializer.h"
 #include "tests/coordinator/service/fixture.h"
@@ -111,6 +112,16 @@ TEST_F(ExporterTest, QueueDepthCountsAllThatWait) {
   Put("u3", "paused", v1::JOB_PHASE_PAUSED);
   Put("u4", "ended", v1::JOB_PHASE_SUCCEEDED);
   EXPECT_THAT(Scrape(), HasSubstr("mega_queue_depth 2"));
+}
+
+TEST_F(ExporterTest, SaysWhenTheCertificateExpiresIfThereIsOne) {
+  EXPECT_THAT(Scrape(), Not(HasSubstr(tls::kExpirySeries)));
+  const Exporter exporter(reads_, clock_,
+                          {.sessions = [] { return 0; },
+                           .dropped_reports = [] { return 0; },
+                           .certificate_expiry = absl::FromUnixSeconds(86400)});
+  EXPECT_THAT(prometheus::TextSerializer().Serialize(exporter.Collect()),
+              HasSubstr(std::string(tls::kExpirySeries) + " 86400"));
 }
 
 TEST_F(ExporterTest, ScrapeServesTheSnapshotAndComputesNothing) {
