@@ -25,8 +25,8 @@ class ServerCheck : public grpc::experimental::ExternalCertificateVerifier {
     const std::optional<PeerName> peer = PeerIn(request->uri_names());
     if (peer == server_) return true;
     *status = {grpc::StatusCode::UNAUTHENTICATED,
-               fmt::format("its certificate is of {}, and {} is meant",
-                           peer ? Describe(*peer) : kNobody, Describe(server_))};
+               fmt::format("its certificate is of {}, and {} is meant", DescribePeer(peer),
+                           Describe(server_))};
     return true;
   }
   void Cancel(TlsCustomVerificationCheckRequest*) override {}
@@ -64,17 +64,6 @@ std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(const Identity* ide
 
 std::optional<PeerName> PeerOf(const grpc::AuthContext& context) {
   return PeerIn(context.FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME));
-}
-
-bool IsAuthenticated(const grpc::AuthContext& context) { return context.IsPeerAuthenticated(); }
-
-bool MaySpeakFor(const grpc::AuthContext& context, const std::string& node) {
-  return !IsAuthenticated(context) || PeerOf(context) == PeerName{PeerName::Kind::kNode, node};
-}
-
-std::string DescribePeer(const grpc::AuthContext& context) {
-  const std::optional<PeerName> peer = PeerOf(context);
-  return peer ? Describe(*peer) : kNobody;
 }
 
 }  // namespace mega::tls

@@ -21,13 +21,8 @@ std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(const Identity* ide
                                                              const PeerName& server);
 
 // Who is at the other end of a call. nullopt: it is plain text, or the certificate, though of the
-// authority, names no part of a cluster.
+// authority, names no part of a cluster. Which of the two is for the server to know, and not for
+// the connection to say.
 std::optional<PeerName> PeerOf(const grpc::AuthContext& context);
-// The connection is not plain text.
-bool IsAuthenticated(const grpc::AuthContext& context);
-// Over TLS a node speaks for itself alone; over plain text everybody speaks for all.
-bool MaySpeakFor(const grpc::AuthContext& context, const std::string& node);
-// "node 'n1'", for errors.
-std::string DescribePeer(const grpc::AuthContext& context);
 
 }  // namespace mega::tls

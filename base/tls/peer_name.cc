@@ -79,6 +79,10 @@ std::string Describe(const PeerName& peer) {
   return "";
 }
 
+std::string DescribePeer(const std::optional<PeerName>& peer) {
+  return peer ? Describe(*peer) : "no part of a cluster";
+}
+
 std::string NodeServerName(std::string_view node) { return fmt::format("{}.node.mega", node); }
 
 }  // namespace mega::tls

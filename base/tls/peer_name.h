@@ -39,10 +39,9 @@ std::optional<PeerName> PeerIn(const Strings& uris) {
   return PeerIn(std::span<const std::string_view>(views));
 }
 
-// Whom a certificate is of that PeerIn finds nobody in, for errors.
-inline constexpr char kNobody[] = "no part of a cluster";
-// "node 'n1'", "user 'ada'", "a coordinator".
+// "node 'n1'", "user 'ada'", "a coordinator"; "no part of a cluster" of whom PeerIn did not find.
 std::string Describe(const PeerName& peer);
+std::string DescribePeer(const std::optional<PeerName>& peer);
 
 // The DNS name that a node's certificate has beside its URI, whatever the machine is called: other
 // workers ask for it, and no host of a coordinator is called so.

@@ -17,20 +17,18 @@ std::optional<tls::PeerName> CallerOf(const grpc::CallbackServerContext& context
   return tls::PeerOf(*context.auth_context());
 }
 
-grpc::Status CheckCaller(const grpc::CallbackServerContext& context, tls::PeerName::Kind wanted) {
-  if (!tls::IsAuthenticated(*context.auth_context())) return grpc::Status::OK;
-  const std::optional<tls::PeerName> caller = CallerOf(context);
+grpc::Status CheckCaller(const std::optional<tls::PeerName>& caller, tls::PeerName::Kind wanted) {
   if (caller && caller->kind == wanted) return grpc::Status::OK;
   return RpcError(absl::StatusCode::kPermissionDenied, "CALLER_NOT_ALLOWED",
                   fmt::format("the certificate is of {}, and only {} may call this; make one with "
                               "megactl pki issue",
-                              tls::DescribePeer(*context.auth_context()), Called(wanted)));
+                              tls::DescribePeer(caller), Called(wanted)));
 }
 
-std::string WhyNotNode(const grpc::CallbackServerContext& context, const std::string& node) {
-  if (tls::MaySpeakFor(*context.auth_context(), node)) return "";
+std::string WhyNotNode(const std::optional<tls::PeerName>& caller, const std::string& node) {
+  if (!caller || caller == tls::PeerName{tls::PeerName::Kind::kNode, node}) return "";
   return fmt::format("the worker says that it is node '{}', and its certificate is of {}", node,
-                     tls::DescribePeer(*context.auth_context()));
+                     tls::DescribePeer(caller));
 }
 
 }  // namespace mega::service

@@ -263,8 +263,8 @@ class CoordinatorImpl final : public Coordinator {
   std::unique_ptr<WorkThread> plans_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<const Shell> shell_;
-  Gate user_gate_{tls::PeerName::Kind::kUser};
-  Gate worker_gate_{tls::PeerName::Kind::kNode};
+  Gate user_gate_{tls::PeerName::Kind::kUser, options_.identity != nullptr};
+  Gate worker_gate_{tls::PeerName::Kind::kNode, options_.identity != nullptr};
   JobServiceImpl jobs_{user_gate_};
   ClusterServiceImpl cluster_{user_gate_};
   WorkerServiceImpl workers_{worker_gate_};

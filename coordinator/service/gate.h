@@ -19,8 +19,8 @@ namespace mega::service {
 
 class Gate {
  public:
-  // `callers`: who may call what is behind it.
-  explicit Gate(tls::PeerName::Kind callers) : callers_(callers) {}
+  // `callers`: who may call what is behind it, where the server speaks TLS.
+  Gate(tls::PeerName::Kind callers, bool is_tls) : callers_(callers), is_tls_(is_tls) {}
 
   // From now on calls go to their RPCs. `shell` outlives the server.
   void Open(const Shell& shell) { shell_.store(&shell, std::memory_order_release); }
@@ -30,8 +30,9 @@ class Gate {
   template <typename Reactor, typename... Params, typename... Args>
   Reactor* Call(Reactor* (*rpc)(const Shell&, Params...), grpc::CallbackServerContext* context,
                 Args&&... args) const {
-    if (grpc::Status denied = CheckCaller(*context, callers_); !denied.ok()) {
-      return Refuse<Reactor>(context, std::move(denied));
+    if (is_tls_) {
+      grpc::Status status = CheckCaller(CallerOf(*context), callers_);
+      if (!status.ok()) return Refuse<Reactor>(context, std::move(status));
     }
     const Shell* shell = shell_.load(std::memory_order_acquire);
     if (shell == nullptr) {
@@ -58,6 +59,7 @@ class Gate {
   }
 
   const tls::PeerName::Kind callers_;
+  const bool is_tls_;
   std::atomic<const Shell*> shell_ = nullptr;
 };
 

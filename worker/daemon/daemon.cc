@@ -138,11 +138,12 @@ void Daemon::BuildParts(const ListenAddress& listen) {
 
 absl::Status Daemon::ServeWitness(const ListenAddress& listen) {
   witness_ = std::make_unique<WitnessService>(
-      node_, WitnessService::Callbacks{.no_session = [this] { return session_->HasNoSession(); },
-                                       .relay =
-                                           [this](v1::RelayedHeartbeat heartbeat) {
-                                             return session_->Relay(std::move(heartbeat));
-                                           }});
+      node_, options_.identity != nullptr,
+      WitnessService::Callbacks{.no_session = [this] { return session_->HasNoSession(); },
+                                .relay =
+                                    [this](v1::RelayedHeartbeat heartbeat) {
+                                      return session_->Relay(std::move(heartbeat));
+                                    }});
   MEGA_ASSIGN_OR_RETURN(server_, Serve(*witness_, listen, options_.identity.get()));
   node_.set_address(AdvertisedAddress(listen.host, server_->address().port));
   return absl::OkStatus();

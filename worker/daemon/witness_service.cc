@@ -17,15 +17,16 @@ constexpr size_t kMostWaiting = 1024;
 // A worker asks once a heartbeat and gives up after two; only its newest is worth anything.
 constexpr ptrdiff_t kMostOfOne = 4;
 
-// Over TLS a node asks for itself alone.
-grpc::Status CheckAsker(const grpc::CallbackServerContext& context, const std::string& node) {
-  if (tls::MaySpeakFor(*context.auth_context(), node)) return grpc::Status::OK;
-  return {grpc::StatusCode::PERMISSION_DENIED,
-          fmt::format("{} asks on behalf of node '{}'", tls::DescribePeer(*context.auth_context()),
-                      node)};
-}
-
 }  // namespace
+
+grpc::Status WitnessService::CheckAsker(const grpc::CallbackServerContext& context,
+                                        const std::string& node) const {
+  if (!is_tls_) return grpc::Status::OK;
+  const std::optional<tls::PeerName> asker = tls::PeerOf(*context.auth_context());
+  if (asker == tls::PeerName{tls::PeerName::Kind::kNode, node}) return grpc::Status::OK;
+  return {grpc::StatusCode::PERMISSION_DENIED,
+          fmt::format("{} asks on behalf of node '{}'", tls::DescribePeer(asker), node)};
+}
 
 // One relay under way. It ends when the coordinator answers or the asker gives up.
 class WitnessService::Waiting : public grpc::ServerUnaryReactor {

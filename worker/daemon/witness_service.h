@@ -24,8 +24,12 @@ class WitnessService : public v1::WitnessService::CallbackService {
     // Sends it to the coordinator; the answer comes by Relayed. False: there is no session.
     std::function<bool(v1::RelayedHeartbeat)> relay;
   };
-  WitnessService(const v1::Node& self, Callbacks callbacks)
-      : node_(self.name()), incarnation_(self.incarnation()), callbacks_(std::move(callbacks)) {}
+  // `is_tls`: a node asks for itself alone; over plain text everybody asks for all.
+  WitnessService(const v1::Node& self, bool is_tls, Callbacks callbacks)
+      : node_(self.name()),
+        incarnation_(self.incarnation()),
+        is_tls_(is_tls),
+        callbacks_(std::move(callbacks)) {}
 
   // The coordinator has answered one of those that were sent.
   void Relayed(const v1::RelayedLease& lease);
@@ -42,6 +46,8 @@ class WitnessService : public v1::WitnessService::CallbackService {
  private:
   class Waiting;
   using Key = std::tuple<std::string, int64_t, int64_t>;  // node, incarnation, heartbeat
+  grpc::Status CheckAsker(const grpc::CallbackServerContext& context,
+                          const std::string& node) const;
   // Whoever takes one out finishes it.
   Waiting* Take(const Key& key);
   bool Take(const Waiting* waiting);
@@ -49,6 +55,7 @@ class WitnessService : public v1::WitnessService::CallbackService {
 
   const std::string node_;
   const int64_t incarnation_;
+  const bool is_tls_;
   const Callbacks callbacks_;
   Mutex mu_;
   std::map<Key, Waiting*> waiting_ MEGA_GUARDED_BY(mu_);

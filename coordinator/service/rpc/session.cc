@@ -74,7 +74,7 @@ class SessionReactor final : public ReadStream<SessionReactor, BidiReactor, v1::
       if (std::string why = core::WhatIsWrongWithNodeName(name); !why.empty()) {
         return RefuseForEver(std::move(why));
       }
-      if (std::string why = WhyNotNode(*context_, name); !why.empty()) {
+      if (std::string why = WhyNotNode(CallerOf(*context_), name); !why.empty()) {
         return RefuseForEver(std::move(why));
       }
       {

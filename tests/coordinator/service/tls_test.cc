@@ -1,5 +1,6 @@
 // Who may call what, when everybody shows a certificate.
 #include "base/tls/credentials.h"
+#include "coordinator/service/access.h"
 #include "gmock/gmock.h"
 #include "tests/coordinator/service/fake_worker.h"
 #include "tests/coordinator/service/fixture.h"
@@ -120,6 +121,20 @@ TEST_F(TlsTest, AWorkerReportsOfItsOwnRanks) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(ErrorInfoOf(status).reason(), "RANK_OF_ANOTHER_NODE");
   EXPECT_THAT(status.error_message(), HasSubstr("does not run on node 'n2'"));
+}
+
+// Whatever a connection says of itself: over TLS nobody is let in who is not known.
+TEST(Access, NobodyIsNoUserAndNoWorker) {
+  for (const tls::PeerName::Kind wanted :
+       {tls::PeerName::Kind::kUser, tls::PeerName::Kind::kNode}) {
+    const grpc::Status status = CheckCaller(std::nullopt, wanted);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+    EXPECT_THAT(status.error_message(), HasSubstr("no part of a cluster"));
+  }
+}
+
+TEST_F(TlsTest, ACoordinatorIsNeitherUserNorWorker) {
+  EXPECT_NE(List(pki_.Coordinator()).error_code(), grpc::StatusCode::OK);
 }
 
 TEST(PlainText, BeyondLoopbackIsRefusedWithoutTls) {

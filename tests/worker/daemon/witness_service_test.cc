@@ -110,8 +110,9 @@ TEST(WitnessOverTls, ANodeAsksForItselfAndOfWhomItMeant) {
   v1::Node self;
   self.set_name("witness");
   self.set_incarnation(5);
-  WitnessService service(self, {.no_session = [] { return true; },
-                                .relay = [](const v1::RelayedHeartbeat&) { return false; }});
+  WitnessService service(self, /*is_tls=*/true,
+                         {.no_session = [] { return true; },
+                          .relay = [](const v1::RelayedHeartbeat&) { return false; }});
   const auto identity = pki.Node("witness");
   const auto server = Serve(service, {"127.0.0.1", 0}, identity.get());
   ASSERT_TRUE(server.ok()) << server.status().ToString();
