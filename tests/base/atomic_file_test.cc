@@ -1,34 +1,23 @@
 #include "base/atomic_file.h"
 
-#include <stdlib.h>
-
 #include <filesystem>
 
 #include "base/read_file.h"
 #include "gtest/gtest.h"
+#include "tests/support/temp_dir.h"
 
 namespace mega {
 namespace {
 
 namespace fs = std::filesystem;
 
-class AtomicFile : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = fs::temp_directory_path() / "mega-file-XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string folder_;
-};
-
-TEST_F(AtomicFile, IsTheNewOneOrTheOldOneAndNothingBeside) {
-  const std::string path = folder_ + "/file";
+TEST(AtomicFile, IsTheNewOneOrTheOldOneAndNothingBeside) {
+  const testing::TempDir folder;
+  const std::string path = folder / "file";
   ASSERT_TRUE(WriteFileAtomically(path, "old").ok());
   ASSERT_TRUE(WriteFileAtomically(path, "new and longer").ok());
   EXPECT_EQ(*ReadRegularFile(path, 100), "new and longer");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
 
   fs::create_directories(path + ".tmp/in the way");
   const absl::Status failed = WriteFileAtomically(path, "never");

@@ -13,6 +13,7 @@
 
 #include "cli/local/child.h"
 #include "tests/cli/commands/scripted_coordinator.h"
+#include "tests/support/temp_dir.h"
 
 namespace mega::cli {
 
@@ -34,14 +35,11 @@ inline std::string ReadFile(const std::string& path) {
 class CommandsTest : public ::testing::Test {
  protected:
   CommandsTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "mega-cli-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
     // No configuration of the person who runs the tests.
     setenv("XDG_CONFIG_HOME", folder_.c_str(), 1);
     unsetenv("MEGACTL_COORDINATOR");
     unsetenv("MEGACTL_NAMESPACE");
   }
-  ~CommandsTest() override { std::filesystem::remove_all(folder_); }
 
   absl::StatusOr<Child> Start(const std::vector<std::string>& arguments) {
     return Child::Start({.program = MEGA_BIN_DIR "/megactl",
@@ -88,7 +86,8 @@ class CommandsTest : public ::testing::Test {
   }
 
   ScriptedCoordinator coordinator_;
-  std::string folder_;
+  const mega::testing::TempDir dir_;
+  const std::string folder_ = dir_.path();
 };
 
 }  // namespace mega::cli

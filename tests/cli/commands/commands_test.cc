@@ -371,7 +371,7 @@ TEST_F(CommandsTest, AModelFolderIsReadHere) {
       "  training: {steps: 5, global_batch_size: 4}\n  optimizer: {lr: 1e-3}\n");
   EXPECT_EQ(RunAlone({"plan", job, "--devices", "1"}).code, 0);
   EXPECT_THAT(RunAlone({"plan", job, "--spec"}).out,
-              testing::AllOf(HasSubstr("num_layers: 3\n"), HasSubstr("rope_theta: 9\n")));
+              ::testing::AllOf(HasSubstr("num_layers: 3\n"), HasSubstr("rope_theta: 9\n")));
   v1::SubmitJobRequest sent;
   coordinator_.submit = [&](const v1::SubmitJobRequest& request, v1::Job* job) {
     sent = request;
@@ -459,7 +459,7 @@ TEST_F(CommandsTest, AnAuthorityThatCannotBeMadeWholeIsNotMade) {
   EXPECT_THAT(bad.err, HasSubstr("'no host' is neither"));
   EXPECT_EQ(bad.out, "");
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-    EXPECT_THAT(entry.path().string(), testing::Not(HasSubstr("pki"))) << "left behind";
+    EXPECT_THAT(entry.path().string(), ::testing::Not(HasSubstr("pki"))) << "left behind";
   }
   std::filesystem::create_directory(pki);  // an empty one is as good as none
   const Result good = RunAlone({"pki", "init", pki, "--host", "head"});

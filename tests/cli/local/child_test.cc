@@ -14,6 +14,7 @@
 
 #include "absl/time/clock.h"
 #include "cli/local/local_cluster.h"
+#include "tests/support/temp_dir.h"
 
 namespace mega::cli {
 namespace {
@@ -22,12 +23,6 @@ constexpr absl::Duration kDeadline = absl::Seconds(20);
 
 class LocalTest : public ::testing::Test {
  protected:
-  LocalTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "mega-local-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~LocalTest() override { std::filesystem::remove_all(folder_); }
-
   absl::StatusOr<Child> Shell(const std::string& script) {
     return Child::Start(
         {.program = "/bin/sh", .arguments = {"-c", script}, .output = folder_ + "/output"});
@@ -38,7 +33,8 @@ class LocalTest : public ::testing::Test {
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     return path;
   }
-  std::string folder_;
+  const mega::testing::TempDir dir_;
+  const std::string folder_ = dir_.path();
 };
 
 bool WaitUntilGone(pid_t pid) {

@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "cli/local/child.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/temp_dir.h"
 
 namespace mega::cli {
 namespace {
@@ -45,6 +46,7 @@ class RunProcess {
                                                 .arguments = arguments,
                                                 .output = folder_ + "/out",
                                                 .error_output = folder_ + "/err"});
+    unsetenv("TMPDIR");
     if (child.ok()) child_.emplace(*std::move(child));
   }
 
@@ -93,12 +95,8 @@ class RunProcess {
 
 class RunTest : public ::testing::Test {
  protected:
-  RunTest() {
-    std::string pattern = (std::filesystem::path("/tmp") / "mega-run-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~RunTest() override { std::filesystem::remove_all(folder_); }
-  std::string folder_;
+  const mega::testing::TempDir dir_;
+  const std::string folder_ = dir_.path();
 };
 
 TEST_F(RunTest, TrainsAndTellsEveryStep) {

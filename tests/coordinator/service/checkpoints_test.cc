@@ -6,8 +6,8 @@
 namespace mega::service {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using Command = v1::Command;
 
 class CheckpointsTest : public ServiceTest {

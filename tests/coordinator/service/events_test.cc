@@ -61,7 +61,7 @@ TEST_F(EventsTest, WhoHasSeenTheNewestThatIsGoneMissesNothing) {
   status = Watch(Revision(kGone), &count);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::OUT_OF_RANGE);
   EXPECT_EQ(ErrorInfoOf(status).reason(), "REVISION_COMPACTED");
-  EXPECT_THAT(status.error_message(), testing::HasSubstr("up to revision 40 are gone"));
+  EXPECT_THAT(status.error_message(), ::testing::HasSubstr("up to revision 40 are gone"));
   EXPECT_EQ(count, 0u);
   EXPECT_TRUE(Watch(0, &count).ok());
   EXPECT_EQ(count, core::kEventsPerJob);

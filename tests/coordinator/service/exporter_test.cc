@@ -11,8 +11,8 @@
 namespace mega::service {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ManualClock : public Clock {
  public:
@@ -21,7 +21,7 @@ class ManualClock : public Clock {
   absl::Time now = absl::UnixEpoch() + absl::Hours(1);
 };
 
-class ExporterTest : public testing::Test {
+class ExporterTest : public ::testing::Test {
  protected:
   void Put(const std::string& uid, const std::string& name, v1::JobPhase phase) {
     auto job = std::make_shared<v1::Job>();

@@ -1,23 +1,9 @@
 #include "tests/coordinator/service/fixture.h"
 
-#include <filesystem>
-
-#include "base/check.h"
 #include "google/rpc/status.pb.h"
 #include "tests/support/eventually.h"
 
 namespace mega::service {
-
-TempDir::TempDir() {
-  std::string pattern = std::filesystem::temp_directory_path() / "mega-service-XXXXXX";
-  MEGA_CHECK(mkdtemp(pattern.data()) != nullptr);
-  path_ = pattern;
-}
-
-TempDir::~TempDir() {
-  std::error_code error;
-  std::filesystem::remove_all(path_, error);
-}
 
 ServiceTest::ServiceTest() {
   options_.state_dir = dir_.path() + "/state";

@@ -11,21 +11,14 @@
 #include "gtest/gtest.h"
 #include "mega/v1/cluster.grpc.pb.h"
 #include "mega/v1/job.grpc.pb.h"
+#include "tests/support/temp_dir.h"
 
 namespace mega::service {
 
 // Every wait of these tests ends here.
 inline constexpr absl::Duration kPatience = absl::Seconds(30);
 
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using mega::testing::TempDir;
 
 class ServiceTest : public ::testing::Test {
  public:

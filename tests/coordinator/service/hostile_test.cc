@@ -15,7 +15,7 @@
 namespace mega::service {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // Sends bytes to the port of `address` and closes.
 void SendRaw(const std::string& address, const std::string& bytes) {

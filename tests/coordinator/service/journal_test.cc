@@ -19,7 +19,7 @@
 namespace mega::service {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class JournalTest : public ServiceTest {
  protected:

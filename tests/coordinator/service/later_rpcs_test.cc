@@ -11,7 +11,7 @@ class LaterRpcsTest : public ServiceTest {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
     EXPECT_EQ(ErrorInfoOf(status).reason(), "NOT_IMPLEMENTED");
     EXPECT_EQ(ErrorInfoOf(status).metadata().at("method"), method);
-    EXPECT_THAT(status.error_message(), testing::HasSubstr(method));
+    EXPECT_THAT(status.error_message(), ::testing::HasSubstr(method));
   }
 };
 

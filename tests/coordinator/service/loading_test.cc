@@ -66,7 +66,7 @@ class LoadingTest : public ServiceTest {
 
 void ExpectLoading(const grpc::Status& status) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_THAT(status.error_message(), testing::HasSubstr("loading its state"));
+  EXPECT_THAT(status.error_message(), ::testing::HasSubstr("loading its state"));
   EXPECT_EQ(ErrorInfoOf(status).reason(), "STATE_LOADING");
 }
 

@@ -9,7 +9,7 @@
 namespace mega::service {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Command = v1::Command;
 
 // Bytes that differ everywhere, so that a lost or repeated one shows.

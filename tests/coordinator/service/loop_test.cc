@@ -76,7 +76,7 @@ class StallingStore : public state::MemoryStore {
   std::set<std::string> begun_ MEGA_GUARDED_BY(mu_);
 };
 
-class LoopTest : public testing::Test {
+class LoopTest : public ::testing::Test {
  protected:
   void TearDown() override {
     store_.LetAllThrough();
@@ -270,7 +270,7 @@ TEST_F(LoopTest, AFailedCommitIsToldOnceAndNothingIsPromisedAfterIt) {
     EXPECT_FALSE(readable_.contains(name));
   }
   ASSERT_EQ(failures_.size(), 1u);
-  EXPECT_THAT(std::string(failures_[0].message()), testing::HasSubstr("no space left"));
+  EXPECT_THAT(std::string(failures_[0].message()), ::testing::HasSubstr("no space left"));
   EXPECT_EQ(store_.Load()->durable.jobs.size(), 1u);
 }
 

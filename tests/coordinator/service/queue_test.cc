@@ -8,7 +8,7 @@
 namespace mega::service {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Command = v1::Command;
 
 class QueueTest : public ServiceTest {

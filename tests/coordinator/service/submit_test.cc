@@ -8,7 +8,7 @@
 namespace mega::service {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class SubmitTest : public ServiceTest {
  protected:
@@ -85,7 +85,7 @@ TEST_F(SubmitTest, BadSpecNamesEveryField) {
     fields.insert(violation.field());
     EXPECT_FALSE(violation.description().empty());
   }
-  EXPECT_THAT(fields, testing::IsSupersetOf(
+  EXPECT_THAT(fields, ::testing::IsSupersetOf(
                           {"training.global_batch_size", "optimizer.beta1", "model.activation"}));
 }
 

@@ -46,7 +46,7 @@ TEST(RpcStatus, DetailsFitTheTrailersThatClientsAccept) {
   // 8 KiB is gRPC's default for all trailers; binary ones grow by a third.
   EXPECT_LT(status.error_details().size() * 4 / 3 + status.error_message().size(), 8'000u);
   const auto bad = BadRequestOf(status);
-  EXPECT_THAT(bad.field_violations().rbegin()->description(), testing::HasSubstr("more"));
+  EXPECT_THAT(bad.field_violations().rbegin()->description(), ::testing::HasSubstr("more"));
 }
 
 class NoWriter : public SessionWriter {

@@ -49,7 +49,7 @@ v1::StepReport Report(const std::string& uid, int64_t step, double loss) {
   return report;
 }
 
-class Store : public testing::TestWithParam<StoreKind> {};
+class Store : public ::testing::TestWithParam<StoreKind> {};
 
 TEST_P(Store, LoadsWhatWasCommitted) {
   StoreFactory stores(GetParam());
@@ -204,7 +204,7 @@ TEST_P(Store, CarriesACoreOverARestart) {
   EXPECT_TRUE(loaded.index == state.index);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Store, testing::ValuesIn(AllStores()),
+INSTANTIATE_TEST_SUITE_P(Kinds, Store, ::testing::ValuesIn(AllStores()),
                          [](const auto& info) { return std::string(Name(info.param)); });
 
 }  // namespace

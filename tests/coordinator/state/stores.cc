@@ -1,9 +1,5 @@
 #include "tests/coordinator/state/stores.h"
 
-#include <stdlib.h>
-
-#include <filesystem>
-
 #include "base/check.h"
 #include "coordinator/state/memory_store.h"
 #ifdef MEGA_HAS_ROCKSDB
@@ -51,18 +47,12 @@ std::vector<StoreKind> AllStores() {
 
 std::string_view Name(StoreKind kind) { return kind == StoreKind::kMemory ? "Memory" : "RocksDb"; }
 
-StoreFactory::StoreFactory(StoreKind kind) : kind_(kind), memory_(new MemoryStore) {
-  std::string pattern = std::filesystem::temp_directory_path() / "mega-state-XXXXXX";
-  MEGA_CHECK(mkdtemp(pattern.data()) != nullptr);
-  folder_ = pattern;
-}
-
-StoreFactory::~StoreFactory() { std::filesystem::remove_all(folder_); }
+StoreFactory::StoreFactory(StoreKind kind) : kind_(kind), memory_(new MemoryStore) {}
 
 std::unique_ptr<StateStore> StoreFactory::Open() {
 #ifdef MEGA_HAS_ROCKSDB
   if (kind_ == StoreKind::kRocksDb) {
-    absl::StatusOr<std::unique_ptr<RocksDbStore>> store = RocksDbStore::Open(folder_ + "/db");
+    absl::StatusOr<std::unique_ptr<RocksDbStore>> store = RocksDbStore::Open(folder_ / "db");
     MEGA_CHECK_OK(store);
     return *std::move(store);
   }

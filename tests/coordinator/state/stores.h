@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "coordinator/state/state_store.h"
+#include "tests/support/temp_dir.h"
 
 namespace mega::state {
 
@@ -17,13 +19,12 @@ std::string_view Name(StoreKind kind);
 class StoreFactory {
  public:
   explicit StoreFactory(StoreKind kind);
-  ~StoreFactory();
   std::unique_ptr<StateStore> Open();
-  const std::string& folder() const { return folder_; }
+  const std::string& folder() const { return folder_.path(); }
 
  private:
   const StoreKind kind_;
-  std::string folder_;
+  const testing::TempDir folder_;
   std::unique_ptr<StateStore> memory_;  // outlives what Open returns
 };
 

@@ -9,21 +9,20 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/temp_dir.h"
 
 namespace mega::daemon {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Pair;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
 
-class Root : public testing::Test {
+class Root : public ::testing::Test {
  protected:
-  Root() { mkdtemp(folder_.data()); }
-  ~Root() override { fs::remove_all(folder_); }
   void Write(const std::string& path, const std::string& text) const {
     fs::create_directories(fs::path(folder_ + path).parent_path());
     std::ofstream(folder_ + path) << text;
@@ -31,7 +30,8 @@ class Root : public testing::Test {
   ProbeInputs inputs(std::vector<std::string> paths = {}) const {
     return {.root = folder_, .paths = std::move(paths)};
   }
-  std::string folder_ = testing::TempDir() + "/probes-XXXXXX";
+  const mega::testing::TempDir dir_;
+  const std::string folder_ = dir_.path();
 };
 
 TEST_F(Root, MemoryThatIsNearlyGoneIsAnErrorAndPressureAWarning) {
@@ -194,7 +194,7 @@ TEST_F(Running, WhatAChildFindsIsTold) {
   Write("/proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 4000 kB\n");
   Start(absl::Seconds(30));
   EXPECT_THAT(Await("memory", v1::SEVERITY_ERROR), HasSubstr("are available"));
-  EXPECT_THAT(probes_->findings(), testing::Not(IsEmpty()));
+  EXPECT_THAT(probes_->findings(), ::testing::Not(IsEmpty()));
 }
 
 TEST_F(Running, WhatWasFoundStandsWhenItsProbeCannotBeStarted) {

@@ -67,8 +67,8 @@ struct State {
   absl::Duration outage_grace;                   // of it
   absl::Duration direct_ttl;                     // of the newest that came in a session
   absl::Duration direct_grace;
-  absl::Duration end;                            // ranks may run until then
-  std::optional<absl::Duration> heard;           // when the newest renewal came
+  absl::Duration end;                   // ranks may run until then
+  std::optional<absl::Duration> heard;  // when the newest renewal came
 
   mega::v1::WitnessSet witnesses;        // number 0: none was ever named
   std::map<int64_t, Round> rounds;       // of this set, the newest 16; by seq

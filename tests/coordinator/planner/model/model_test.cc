@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/temp_dir.h"
 
 namespace mega::planner {
 namespace {
@@ -128,20 +129,17 @@ TEST(Flops, EqualTheFieldsFormula) {
 class HfConfig : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "mega_hf_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
     std::ifstream in(std::string(MEGA_TEST_DATA) + "/models/llama/config.json");
     config_ = nlohmann::json::parse(in);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   absl::StatusOr<v1::Model> Read(const std::string& text) {
     std::ofstream(folder_ + "/config.json") << text;
     return ReadHfConfig(folder_);
   }
 
-  std::string folder_;
+  const mega::testing::TempDir dir_;
+  const std::string folder_ = dir_.path();
   nlohmann::json config_;
 };
 

@@ -14,9 +14,9 @@
 namespace mega::state {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<v1::Mutation> PutNode(const std::string& name) {
   std::vector<v1::Mutation> mutations(1);
@@ -188,8 +188,8 @@ TEST(RocksDbStore, AStateOlderThanWhatWasAcknowledgedIsRefusedUnlessItIsAccepted
   const absl::Status refused = stores.Open()->Load().status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(refused.message()),
-              testing::AllOf(HasSubstr("is at revision 1"), HasSubstr("up to revision 200"),
-                             HasSubstr(folder), HasSubstr("--accept-lost-state")));
+              ::testing::AllOf(HasSubstr("is at revision 1"), HasSubstr("up to revision 200"),
+                               HasSubstr(folder), HasSubstr("--accept-lost-state")));
   {
     auto store = *RocksDbStore::Open(folder, nullptr, /*accept_loss=*/true);
     const core::State state = *store->Load();
@@ -236,7 +236,7 @@ TEST(RocksDbStore, AFailedAppendOfStepsIsTheLastWrite) {
     faults->is_full = true;
     const absl::Status full = store->AppendSteps(steps);
     EXPECT_THAT(std::string(full.message()),
-                testing::AllOf(HasSubstr(folder), HasSubstr("no space left")));
+                ::testing::AllOf(HasSubstr(folder), HasSubstr("no space left")));
     for (int i = 0; i < 3; ++i) {
       const absl::Status after = i == 1 ? store->AppendSteps(steps) : store->Commit(PutNode("b"));
       EXPECT_EQ(after.code(), absl::StatusCode::kFailedPrecondition);

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/temp_dir.h"
 
 namespace mega::checkpoint {
 namespace {
@@ -17,14 +18,9 @@ using ::testing::HasSubstr;
 
 class Safetensors : public ::testing::Test {
  protected:
-  Safetensors() {
-    std::string name = (std::filesystem::temp_directory_path() / "safetensors_XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-  }
-  ~Safetensors() override { std::filesystem::remove_all(folder_); }
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string Path(const std::string& name) const { return folder_ / name; }
 
-  std::string folder_;
+  const mega::testing::TempDir folder_;
 };
 
 std::string File(const std::string& header, size_t data_bytes) {
@@ -89,7 +85,7 @@ TEST_F(Safetensors, MissingEmptyAndSpecialFilesAreErrors) {
   EXPECT_EQ(SafetensorsFile::Open(Path("none")).status().code(), absl::StatusCode::kNotFound);
   std::ofstream(Path("empty"));
   EXPECT_THAT(SafetensorsFile::Open(Path("empty")).status().ToString(), HasSubstr("empty"));
-  EXPECT_FALSE(SafetensorsFile::Open(folder_).ok());
+  EXPECT_FALSE(SafetensorsFile::Open(folder_.path()).ok());
   EXPECT_FALSE(SafetensorsFile::Open("/dev/zero").ok());
 }
 
