@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "fmt/format.h"
 
 namespace mega::daemon {
@@ -12,14 +13,6 @@ constexpr size_t kMaxMessage = 4096;  // the tail of stderr says more
 constexpr size_t kLines = 3;
 constexpr size_t kBytes = 1024;
 }  // namespace
-
-std::string Printable(const std::string& text) {
-  std::string out;
-  for (const unsigned char c : text) {
-    out += c == '\n' || c == '\t' || (c >= 32 && c < 127) ? static_cast<char>(c) : '?';
-  }
-  return out;
-}
 
 std::string LastLines(std::string_view text) {
   std::vector<std::string_view> lines;  // the newest first

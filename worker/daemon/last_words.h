@@ -7,9 +7,6 @@
 
 namespace mega::daemon {
 
-// ASCII: a string on the wire is UTF-8. What else there is becomes '?'.
-std::string Printable(const std::string& text);
-
 // The last three lines that may say why it ended, of the last 1 KiB of those: what a log tells as
 // routine (log::IsRoutine) does not, and would stand as the cause of a rank that was killed.
 std::string LastLines(std::string_view text);

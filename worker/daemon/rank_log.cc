@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "base/folder.h"
 #include "base/log.h"
+#include "base/read_file.h"
 
 namespace mega::daemon {
 namespace fs = std::filesystem;
@@ -49,6 +50,7 @@ absl::Status RankLog::OpenNewest(bool create) {
   struct stat info {};
   if (fstat(newest_.get(), &info) != 0)
     return ErrnoStatus(errno, fmt::format("cannot read {}", path_));
+  if (!S_ISREG(info.st_mode)) return InvalidArgument("the log {} is not a regular file", path_);
   end_ = newest_start_ + info.st_size;
   return absl::OkStatus();
 }
@@ -137,8 +139,7 @@ absl::StatusOr<RankLog::Read> RankLog::ReadAt(int64_t offset, int64_t max_bytes,
     auto next = rotated_.upper_bound(offset);
     segment_end = next == rotated_.end() ? newest_start_ : next->first;
     const auto& [first, path] = *std::prev(next);
-    opened = UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!opened) return ErrnoStatus(errno, fmt::format("cannot open the log {}", path));
+    MEGA_ASSIGN_OR_RETURN(opened, OpenRegularFile(path));
     fd = opened.get();
     start = first;
   }

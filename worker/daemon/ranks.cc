@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "base/folder.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "worker/daemon/checkpoint_report.h"
 #include "worker/daemon/engine_version.h"
 #include "worker/daemon/last_words.h"

@@ -1,5 +1,7 @@
 #include "worker/daemon/rank_log.h"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <thread>
 
@@ -41,6 +43,21 @@ TEST(RankLog, OffsetsStayTrueOverRotations) {
     ASSERT_EQ(read->data, Bytes(offset, static_cast<int64_t>(read->data.size())));
   }
   EXPECT_EQ(ReadAll(*log), Bytes(0, 390));
+}
+
+// To open it would wait for somebody who writes.
+TEST(RankLog, APipeIsNoLog) {
+  testing::TempDir folder;
+  const std::string path = folder / "a1-r0.log";
+  const auto log = *RankLog::Open(path, kSmall, true);
+  log->Append(Bytes(0, 150), false);
+  std::filesystem::remove(path + ".0");
+  ASSERT_EQ(mkfifo((path + ".0").c_str(), 0600), 0);
+  EXPECT_EQ(log->ReadAt(0, 10, absl::ZeroDuration()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  ASSERT_EQ(mkfifo((folder / "a1-r1.log").c_str(), 0600), 0);
+  EXPECT_EQ(RankLog::Open(folder / "a1-r1.log", kSmall, true).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(RankLog, KeepsTheNewestSegmentsAndSaysWhereTheyBegin) {
