@@ -49,15 +49,18 @@ class PushStepsReactor final
     });
   }
 
-  // A report says nothing of its node, so the attempt does. What it says about none that is known
-  // changes nothing.
+  // A report says nothing of its node, so the attempt does. An attempt is known here before its
+  // ranks are ordered to start, so nobody reports of a later one; what is said about one that is
+  // known no longer changes nothing.
   bool IsOfCaller() const {
     if (!caller_) return true;
     const auto job = shell_.reads.JobRecord(message_.job_uid());
     if (job == nullptr) return true;
     const auto attempt =
         std::ranges::find(job->attempts(), message_.attempt(), &v1::Attempt::number);
-    if (attempt == job->attempts().end()) return true;
+    if (attempt == job->attempts().end()) {
+      return !job->attempts().empty() && message_.attempt() < job->attempts(0).number();
+    }
     return message_.rank() >= 0 && message_.rank() < attempt->ranks_size() &&
            attempt->ranks(static_cast<int>(message_.rank())).node() == caller_->name;
   }

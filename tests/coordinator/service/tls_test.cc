@@ -106,21 +106,23 @@ TEST_F(TlsTest, AWorkerReportsOfItsOwnRanks) {
   worker.Ready(start.start_ranks());
   EXPECT_TRUE(worker.Report(start.start_ranks(), 1, 2).ok());
 
-  v1::StepReport forged;
-  forged.set_job_uid(job.uid());
-  forged.set_attempt(1);
-  forged.set_epoch(start.start_ranks().epoch());
-  forged.set_step(3);
-  const auto context = Context();
-  v1::PushStepsResponse response;
-  const auto stream =
-      v1::WorkerService::NewStub(Channel(pki_.Node("n2")))->PushSteps(context.get(), &response);
-  stream->Write(forged);
-  stream->WritesDone();
-  const grpc::Status status = stream->Finish();
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  EXPECT_EQ(ErrorInfoOf(status).reason(), "RANK_OF_ANOTHER_NODE");
-  EXPECT_THAT(status.error_message(), HasSubstr("does not run on node 'n2'"));
+  for (const int64_t attempt : {1, 2}) {  // the newest, and one that does not exist yet
+    v1::StepReport forged;
+    forged.set_job_uid(job.uid());
+    forged.set_attempt(attempt);
+    forged.set_epoch(start.start_ranks().epoch());
+    forged.set_step(3);
+    const auto context = Context();
+    v1::PushStepsResponse response;
+    const auto stream =
+        v1::WorkerService::NewStub(Channel(pki_.Node("n2")))->PushSteps(context.get(), &response);
+    stream->Write(forged);
+    stream->WritesDone();
+    const grpc::Status status = stream->Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << attempt;
+    EXPECT_EQ(ErrorInfoOf(status).reason(), "RANK_OF_ANOTHER_NODE");
+    EXPECT_THAT(status.error_message(), HasSubstr("does not run on node 'n2'"));
+  }
 }
 
 // Whatever a connection says of itself: over TLS nobody is let in who is not known.
