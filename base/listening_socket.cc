@@ -7,10 +7,13 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 namespace mega {
 namespace {
+
+constexpr int kMostDraws = 16;
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
@@ -50,26 +53,65 @@ UniqueFd Bind(const addrinfo& address, bool with_ipv4, int* port) {
   return fd;
 }
 
+// Files of hosts may say the same twice.
+bool IsRepeated(const addrinfo* list, const addrinfo& address) {
+  for (const addrinfo* one = list; one != &address; one = one->ai_next) {
+    if (one->ai_addrlen == address.ai_addrlen &&
+        std::memcmp(one->ai_addr, address.ai_addr, address.ai_addrlen) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool IsMissingAddress(int error) { return error == EADDRNOTAVAIL || error == EAFNOSUPPORT; }
+
+struct Bound {
+  std::vector<UniqueFd> sockets;  // empty: see error
+  int port = 0;
+  int error = EADDRNOTAVAIL;
+};
+Bound BindAll(const addrinfo* list, bool with_ipv4, int port) {
+  Bound bound{.port = port};
+  for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
+    if (IsRepeated(list, *one)) continue;
+    if (UniqueFd fd = Bind(*one, with_ipv4, &bound.port)) {
+      bound.sockets.push_back(std::move(fd));
+      continue;
+    }
+    bound.error = errno;
+    if (IsMissingAddress(bound.error)) continue;
+    bound.sockets.clear();
+    break;
+  }
+  return bound;
+}
+
+// The port that the first address is given may be taken at the second: then another is drawn.
+Bound BindToFreePort(const addrinfo* list, bool with_ipv4) {
+  for (int draw = 1;; ++draw) {
+    Bound bound = BindAll(list, with_ipv4, 0);
+    if (!bound.sockets.empty() || bound.error != EADDRINUSE || draw == kMostDraws) return bound;
+  }
+}
 
 }  // namespace
 
 absl::StatusOr<std::vector<UniqueFd>> ListenOn(ListenAddress& at) {
   const bool is_wildcard = at.host == "0.0.0.0" || at.host == "::";
-  std::vector<UniqueFd> sockets;
-  int error = EADDRNOTAVAIL;
+  int error = 0;
   for (const char* host : {is_wildcard ? "::" : at.host.c_str(), "0.0.0.0"}) {
     MEGA_ASSIGN_OR_RETURN(const Addresses addresses, Resolve(host));
-    for (const addrinfo* one = addresses.get(); one != nullptr; one = one->ai_next) {
-      UniqueFd fd = Bind(*one, is_wildcard, &at.port);
-      if (!fd && !IsMissingAddress(errno)) return ErrnoStatus(errno, "listen");
-      if (!fd) error = errno;
-      if (fd) sockets.push_back(std::move(fd));
+    Bound bound = at.port == 0 ? BindToFreePort(addresses.get(), is_wildcard)
+                               : BindAll(addresses.get(), is_wildcard, at.port);
+    if (!bound.sockets.empty()) {
+      at.port = bound.port;
+      return std::move(bound.sockets);
     }
-    if (!is_wildcard || !sockets.empty()) break;
+    error = bound.error;
+    if (!is_wildcard || !IsMissingAddress(error)) break;
   }
-  if (sockets.empty()) return ErrnoStatus(error, "listen");
-  return sockets;
+  return ErrnoStatus(error, "listen");
 }
 
 bool IsExhaustion(int error) {

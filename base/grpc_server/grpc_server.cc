@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/descriptor_limit.h"
@@ -18,19 +20,19 @@
 namespace mega {
 namespace {
 
+constexpr int kHandshakeMs = 10'000;
 constexpr int kPauseMs = 100;  // while the machine has no descriptors, or no memory
 constexpr int kTurns = 256;    // then the next listener is looked at
 constexpr absl::Duration kTellEvery = absl::Minutes(1);
-
-bool IsOneTooMany(int fd) { return fd >= DescriptorLimit() / 4 * 3; }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
     grpc::ServerBuilder& builder, const ListenAddress& listen,
-    const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+    const std::shared_ptr<grpc::ServerCredentials>& credentials, const Bounds& bounds) {
   std::unique_ptr<GrpcServer> server(new GrpcServer);
   server->address_ = listen;
+  server->most_connections_ = bounds.connections;
   if (auto listeners = ListenOn(server->address_); listeners.ok()) {
     server->listeners_ = *std::move(listeners);
   } else {
@@ -41,6 +43,10 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   }
   server->wake_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!server->wake_) return ErrnoStatus(errno, "eventfd");
+  builder.SetResourceQuota(grpc::ResourceQuota("rpc").Resize(bounds.unparsed_bytes));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, bounds.calls_per_connection);
+  // Who connects and says nothing holds a descriptor for this long and no longer.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
   using Builder = grpc::ServerBuilder::experimental_type;
   server->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       Builder::ExternalConnectionType::FROM_FD, credentials);
@@ -91,7 +97,7 @@ void GrpcServer::Accept(int listener, std::stop_token stop) {
       }
       continue;
     }
-    if (IsOneTooMany(fd)) {
+    if (fd >= MostConnections()) {
       close(fd);
       TellRefused();
       continue;
@@ -103,14 +109,20 @@ void GrpcServer::Accept(int listener, std::stop_token stop) {
   }
 }
 
+int64_t GrpcServer::MostConnections() const {
+  return std::min(most_connections_, DescriptorLimit() / 4 * 3);
+}
+
 void GrpcServer::TellRefused() {
   const absl::Time now = absl::Now();
   if (now - told_ < kTellEvery) return;
   told_ = now;
   log::Warn(
-      "connections are refused: there are as many as the limit on open files allows beside the "
-      "rest; raise it (LimitNOFILE of systemd, ulimit -n), or see who dials",
-      {{"address", address_.ToString()}, {"limit", DescriptorLimit()}});
+      "connections are refused: there are too many; see who dials, or raise the limit on open "
+      "files (LimitNOFILE of systemd, ulimit -n), three quarters of which they may take",
+      {{"address", address_.ToString()},
+       {"connections_at_most", MostConnections()},
+       {"open_files_at_most", DescriptorLimit()}});
 }
 
 }  // namespace mega

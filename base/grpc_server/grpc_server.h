@@ -1,10 +1,11 @@
-// A gRPC server whose connections leave descriptors to the rest of the process, whoever dials:
-//   server = GrpcServer::Start(builder, listen, credentials)
-// They take three quarters of the limit at most; those beyond are closed at once, and the log says
-// so once a minute.
+// A gRPC server that takes no more of its process than it may, whoever dials and whatever they
+// send:
+//   server = GrpcServer::Start(builder, listen, credentials, bounds)
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -21,11 +22,20 @@ namespace mega {
 
 class GrpcServer {
  public:
+  struct Bounds {
+    // Also three quarters of the process's descriptors at most, so that the rest finds some. Those
+    // beyond are closed at once, and the log says so once a minute.
+    int64_t connections;
+    int calls_per_connection;  // further ones wait their turn
+    // What peers have sent and nobody has looked at yet. Beyond it gRPC reads from them more
+    // slowly, and at the worst ends their connections.
+    size_t unparsed_bytes;
+  };
   // `builder` has services and options, and no port. UNAVAILABLE, with the reason, when it cannot
   // listen there.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
       grpc::ServerBuilder& builder, const ListenAddress& listen,
-      const std::shared_ptr<grpc::ServerCredentials>& credentials);
+      const std::shared_ptr<grpc::ServerCredentials>& credentials, const Bounds& bounds);
   ~GrpcServer() { Shutdown(std::chrono::system_clock::now()); }
 
   const ListenAddress& address() const { return address_; }  // with the real port
@@ -38,9 +48,11 @@ class GrpcServer {
   GrpcServer() = default;
   void Serve(std::stop_token stop);
   void Accept(int listener, std::stop_token stop);
+  int64_t MostConnections() const;
   void TellRefused();
 
   ListenAddress address_;
+  int64_t most_connections_ = 0;
   std::vector<UniqueFd> listeners_;
   UniqueFd wake_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;

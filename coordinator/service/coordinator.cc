@@ -30,8 +30,10 @@ constexpr size_t kMostPlansWaiting = 10'000;
 constexpr size_t kMostReadsWaiting = 10'000;
 // 64 of the largest messages.
 constexpr size_t kMostUnparsedBytes = size_t{4} << 30;
-// A connection carries one worker, or many readers behind one proxy. Further calls wait their turn.
-constexpr int kMostStreamsPerConnection = 4096;
+// A worker has one, and there are 65,536 of them at most: as many again for users.
+constexpr int64_t kMostConnections = 131'072;
+// A connection carries one worker, or many readers behind one proxy.
+constexpr int kMostCallsPerConnection = 4096;
 // How often streams look at their deadlines.
 constexpr std::chrono::milliseconds kStreamTick{200};
 constexpr int kStreamTicksPerSnapshot = 5;
@@ -216,18 +218,14 @@ class CoordinatorImpl final : public Coordinator {
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-    // What peers send is held here until it is parsed; beyond this gRPC reads from them more
-    // slowly, and at the worst ends their connections.
-    builder.SetResourceQuota(grpc::ResourceQuota("rpc").Resize(kMostUnparsedBytes));
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreamsPerConnection);
-    // Who connects and says nothing holds a descriptor for this long and no longer.
-    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
     builder.RegisterService(&jobs_);
     builder.RegisterService(&cluster_);
     builder.RegisterService(&workers_);
     MEGA_ASSIGN_OR_RETURN(
-        server_,
-        GrpcServer::Start(builder, listen, tls::ServerCredentials(options_.identity.get())));
+        server_, GrpcServer::Start(builder, listen, tls::ServerCredentials(options_.identity.get()),
+                                   {.connections = kMostConnections,
+                                    .calls_per_connection = kMostCallsPerConnection,
+                                    .unparsed_bytes = kMostUnparsedBytes}));
     server_->server().GetHealthCheckService()->SetServingStatus(false);  // until the gate opens
     address_ = server_->address().ToString();
     return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "gmock/gmock.h"
+#include "tests/support/hosts.h"
 
 namespace mega {
 namespace {
@@ -47,6 +48,15 @@ TEST(ListeningSocket, ANameListensAtItsAddressesOnOnePort) {
   EXPECT_TRUE(Answers(AF_INET, at.port));
 }
 
+// Case: a file of hosts that had a line twice, and a port "in use" by the server itself.
+TEST(ListeningSocket, AnAddressThatIsNamedTwiceIsOne) {
+  ListenAddress at{testing::kHostNamedTwice, 0};
+  const auto sockets = ListenOn(at);
+  ASSERT_TRUE(sockets.ok()) << sockets.status().ToString();
+  EXPECT_EQ(sockets->size(), 1u);
+  EXPECT_TRUE(Answers(AF_INET, at.port));
+}
+
 TEST(ListeningSocket, APortHasOneListener) {
   ListenAddress at{"127.0.0.1", 0};
   const auto first = ListenOn(at);
@@ -59,7 +69,7 @@ TEST(ListeningSocket, APortHasOneListener) {
 TEST(ListeningSocket, SaysWhatIsWrongWithTheHost) {
   ListenAddress nowhere{"203.0.113.1", 0};
   EXPECT_THAT(ListenOn(nowhere).status().message(), ::testing::HasSubstr("assign"));
-  ListenAddress unknown{"no-such-host.invalid", 0};
+  ListenAddress unknown{testing::kUnknownHost, 0};
   EXPECT_FALSE(ListenOn(unknown).ok());
 }
 

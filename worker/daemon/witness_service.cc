@@ -16,6 +16,11 @@ namespace {
 constexpr size_t kMostWaiting = 1024;
 // A worker asks once a heartbeat and gives up after two; only its newest is worth anything.
 constexpr ptrdiff_t kMostOfOne = 4;
+// Names and numbers. The askers are the nodes whose witness this one is; each has one connection.
+constexpr int kMostMessageBytes = 64 << 10;
+constexpr int64_t kMostConnections = 16'384;
+constexpr int kMostCallsPerConnection = 256;
+constexpr size_t kMostUnparsedBytes = size_t{256} << 20;
 
 }  // namespace
 
@@ -145,11 +150,12 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> Serve(WitnessService& service,
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(1 << 20);
-  // Who connects and says nothing holds a descriptor for this long and no longer.
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
+  builder.SetMaxReceiveMessageSize(kMostMessageBytes);
   builder.RegisterService(&service);
-  return GrpcServer::Start(builder, listen, tls::ServerCredentials(identity));
+  return GrpcServer::Start(builder, listen, tls::ServerCredentials(identity),
+                           {.connections = kMostConnections,
+                            .calls_per_connection = kMostCallsPerConnection,
+                            .unparsed_bytes = kMostUnparsedBytes});
 }
 
 }  // namespace mega::daemon

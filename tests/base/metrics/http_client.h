@@ -38,18 +38,27 @@ class HttpClient {
            static_cast<ssize_t>(text.size());
   }
 
+  // The next `bytes`; nothing when they have not come within `patience`.
+  std::optional<std::string> Read(size_t bytes, std::chrono::milliseconds patience) {
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    std::string text;
+    while (text.size() < bytes) {
+      std::string more(bytes - text.size(), '\0');
+      if (!IsReadable(deadline)) return std::nullopt;
+      const ssize_t got = recv(fd_.get(), more.data(), more.size(), 0);
+      if (got <= 0) return std::nullopt;
+      text.append(more, 0, static_cast<size_t>(got));
+    }
+    return text;
+  }
+
   // All until the server closes; nothing when it has not within `patience`.
   std::optional<std::string> ReadToEnd(std::chrono::milliseconds patience) {
     const auto deadline = std::chrono::steady_clock::now() + patience;
     std::string text;
     char buffer[65536];
     while (true) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-          deadline - std::chrono::steady_clock::now());
-      pollfd waiting = {fd_.get(), POLLIN, 0};
-      if (left.count() <= 0 || poll(&waiting, 1, static_cast<int>(left.count())) <= 0) {
-        return std::nullopt;
-      }
+      if (!IsReadable(deadline)) return std::nullopt;
       const ssize_t got = recv(fd_.get(), buffer, sizeof(buffer), 0);
       if (got <= 0) return text;
       text.append(buffer, static_cast<size_t>(got));
@@ -57,6 +66,13 @@ class HttpClient {
   }
 
  private:
+  bool IsReadable(std::chrono::steady_clock::time_point deadline) const {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    pollfd waiting = {fd_.get(), POLLIN, 0};
+    return left.count() > 0 && poll(&waiting, 1, static_cast<int>(left.count())) > 0;
+  }
+
   UniqueFd fd_;
 };
 

@@ -73,7 +73,7 @@ class WitnessServiceTest : public DaemonTest {
 
 TEST_F(WitnessServiceTest, WhoHasNoNameOfANodeIsRefused) {
   for (const std::string& name :
-       {std::string(), std::string("a node"), std::string(1 << 18, 'x')}) {
+       {std::string(), std::string("a node"), std::string(1 << 15, 'x')}) {
     Asked& asked = Ask(name, 1);
     const grpc::Status status = asked.status.get();
     asked_.clear();
