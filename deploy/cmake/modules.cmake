@@ -4,7 +4,7 @@
 # mega_binary(NAME DEPS ...)          main.cc (or NAME_main.cc) of the folder, into DIR/bin
 # mega_test(NAME DEPS ... LABELS ... [PRECOMPILED rpc])   all *_test.cc of the folder as one test binary, one ctest entry
 # mega_benchmark(NAME DEPS ...)       all *_benchmark.cc of the folder as one binary
-# mega_fuzz(NAME DEPS ...)            NAME_fuzz.cc as a libFuzzer target
+# mega_fuzz(NAME DEPS ... [SOURCES ...])   NAME_fuzz.cc as a libFuzzer target; without MEGA_FUZZ as function NAME_fuzz of corpus_test
 set_property(GLOBAL PROPERTY MEGA_LAYERS "")
 
 function(mega_record_layer name deps)
@@ -110,11 +110,15 @@ function(mega_benchmark name)
 endfunction()
 
 function(mega_fuzz name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPS;LINK;SOURCES" ${ARGN})
   if(NOT MEGA_FUZZ)
+    target_sources(corpus_test PRIVATE ${name}_fuzz.cc ${ARG_SOURCES})
+    set_source_files_properties(${name}_fuzz.cc PROPERTIES COMPILE_DEFINITIONS LLVMFuzzerTestOneInput=${name}_fuzz)
+    mega_link(corpus_test ${ARG_DEPS})
+    target_link_libraries(corpus_test PRIVATE ${ARG_LINK})
     return()
   endif()
-  add_executable(${name}_fuzz ${name}_fuzz.cc)
+  add_executable(${name}_fuzz ${name}_fuzz.cc ${ARG_SOURCES})
   if(NOT TARGET all_fuzz)
     add_custom_target(all_fuzz)
   endif()
