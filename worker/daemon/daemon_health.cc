@@ -44,6 +44,7 @@ void Daemon::Sample() {
       .unkillable_ranks = supervisor_->unkillable(),
       .waiting_removals = removals_->waiting(),
       .captured_log_bytes = capture_->captured_bytes(),
+      .lost_log_bytes = capture_->lost_bytes(),
       .dropped_reports = reports_->dropped()});
   progress_->Flush(clock_.BootNow());
   expiry_.Look(clock_.WallNow());

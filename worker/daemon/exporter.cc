@@ -62,6 +62,10 @@ Exporter::Exporter(const std::string& node, absl::Time certificate_expiry)
           AddCounters("mega_log_bytes_total",
                       "Bytes that ranks of this node wrote to stdout and stderr. A steep rise "
                       "is a rank that logs in a loop.")),
+      lost_log_bytes_(
+          AddCounters("mega_log_bytes_lost_total",
+                      "Bytes of these that no log has, since it could not be written. Above 0 the "
+                      "disk with the worker's state folder is full or failing.")),
       dropped_reports_(AddCounters("mega_worker_step_reports_dropped_total",
                                    "Step reports given up because the coordinator was away for too "
                                    "long. Charts have gaps there; training is not affected.")),
@@ -135,6 +139,7 @@ void Exporter::Set(const Sample& sample) {
   unkillable_.Add({}).Set(static_cast<double>(sample.unkillable_ranks));
   waiting_removals_.Add({}).Set(static_cast<double>(sample.waiting_removals));
   RaiseTo(log_bytes_.Add({}), static_cast<double>(sample.captured_log_bytes));
+  RaiseTo(lost_log_bytes_.Add({}), static_cast<double>(sample.lost_log_bytes));
   RaiseTo(dropped_reports_.Add({}), static_cast<double>(sample.dropped_reports));
 }
 

@@ -34,6 +34,7 @@ class Exporter {
     int64_t unkillable_ranks = 0;
     int64_t waiting_removals = 0;
     int64_t captured_log_bytes = 0;
+    int64_t lost_log_bytes = 0;
     int64_t dropped_reports = 0;
   };
   // Why a rank ended, as a label.
@@ -73,7 +74,7 @@ class Exporter {
   const std::string node_;
   std::shared_ptr<prometheus::Registry> registry_;
   Gauges &connected_, &lease_remaining_, &devices_, &unkillable_, &waiting_removals_;
-  Counters &log_bytes_, &dropped_reports_, &rank_exits_;
+  Counters &log_bytes_, &lost_log_bytes_, &dropped_reports_, &rank_exits_;
   Gauges &rank_info_, &rank_step_, &rank_step_seconds_, &rank_memory_bytes_;
   Gauges &node_load_, &node_memory_, &node_disk_, &node_check_;
   Counters& node_cpu_;

@@ -55,8 +55,9 @@ void LogCapture::Drain(int fd) {
   const ssize_t got = read(fd, buffer.data(), buffer.size());
   if (got > 0) {
     captured_bytes_.fetch_add(got, std::memory_order_relaxed);
-    source->log->Append(std::string_view(buffer.data(), static_cast<size_t>(got)),
-                        source->is_stderr);
+    const size_t lost = source->log->Append(
+        std::string_view(buffer.data(), static_cast<size_t>(got)), source->is_stderr);
+    lost_bytes_.fetch_add(static_cast<int64_t>(lost), std::memory_order_relaxed);
     return;
   }
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;

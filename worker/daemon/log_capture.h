@@ -28,6 +28,8 @@ class LogCapture {
   void Forget(const RankKey& key);
 
   int64_t captured_bytes() const { return captured_bytes_.load(std::memory_order_relaxed); }
+  // Of these, what no log has: it could not be written.
+  int64_t lost_bytes() const { return lost_bytes_.load(std::memory_order_relaxed); }
 
  private:
   struct Source {
@@ -43,6 +45,7 @@ class LogCapture {
   const OnEnd on_end_;
   Poller poller_;
   std::atomic<int64_t> captured_bytes_{0};
+  std::atomic<int64_t> lost_bytes_{0};
 
   Mutex mu_;
   std::map<int, std::shared_ptr<Source>> sources_ MEGA_GUARDED_BY(mu_);

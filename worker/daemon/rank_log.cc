@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "base/folder.h"
@@ -75,7 +76,7 @@ void RankLog::Rotate() {
   }
 }
 
-void RankLog::Append(std::string_view bytes, bool is_stderr) {
+size_t RankLog::Append(std::string_view bytes, bool is_stderr) {
   MutexLock lock(mu_);
   if (is_stderr) {
     const size_t tail_bytes = static_cast<size_t>(options_.tail_bytes);
@@ -92,17 +93,17 @@ void RankLog::Append(std::string_view bytes, bool is_stderr) {
     const ssize_t written = pwrite(newest_.get(), bytes.data(), part, end_ - newest_start_);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
-      if (dropped_ == 0) {
+      if (!std::exchange(has_lost_, true)) {
         log::Error("cannot write a rank's log; its output is dropped until that works again",
                    {{"log", path_}, {"error", std::string(ErrnoStatus(errno, "write").message())}});
       }
-      dropped_ += static_cast<int64_t>(bytes.size());
       break;
     }
     end_ += written;
     bytes.remove_prefix(static_cast<size_t>(written));
   }
   grown_.NotifyAll();
+  return bytes.size();
 }
 
 void RankLog::Close() {
@@ -160,11 +161,6 @@ absl::StatusOr<RankLog::Read> RankLog::ReadAt(int64_t offset, int64_t max_bytes,
 int64_t RankLog::end_offset() const {
   MutexLock lock(mu_);
   return end_;
-}
-
-int64_t RankLog::dropped_bytes() const {
-  MutexLock lock(mu_);
-  return dropped_;
 }
 
 std::string RankLog::StderrTail() const {

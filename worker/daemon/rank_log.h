@@ -36,8 +36,8 @@ class RankLog {
   static absl::StatusOr<std::shared_ptr<RankLog>> Open(const std::string& path, Options options,
                                                        bool create);
 
-  // A full disk costs log bytes, never the rank: what cannot be written is dropped and counted.
-  void Append(std::string_view bytes, bool is_stderr);
+  // How many of the bytes are lost: a full disk costs log bytes, never the rank.
+  size_t Append(std::string_view bytes, bool is_stderr);
   // No more will come.
   void Close();
 
@@ -45,7 +45,6 @@ class RankLog {
   absl::StatusOr<Read> ReadAt(int64_t offset, int64_t max_bytes, absl::Duration wait);
 
   int64_t end_offset() const;
-  int64_t dropped_bytes() const;
   std::string StderrTail() const;
 
  private:
@@ -63,7 +62,7 @@ class RankLog {
   UniqueFd newest_ MEGA_GUARDED_BY(mu_);
   int64_t newest_start_ MEGA_GUARDED_BY(mu_) = 0;
   int64_t end_ MEGA_GUARDED_BY(mu_) = 0;
-  int64_t dropped_ MEGA_GUARDED_BY(mu_) = 0;
+  bool has_lost_ MEGA_GUARDED_BY(mu_) = false;  // told once
   bool closed_ MEGA_GUARDED_BY(mu_) = false;
   std::string stderr_tail_ MEGA_GUARDED_BY(mu_);
 };

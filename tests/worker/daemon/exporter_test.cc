@@ -22,5 +22,14 @@ TEST(Exporter, SaysWhenTheCertificateExpiresIfThereIsOne) {
   EXPECT_THAT(Served(of_plain_text), Not(HasSubstr(tls::kExpirySeries)));
 }
 
+TEST(Exporter, SaysWhatLogsHaveLost) {
+  Exporter exporter("node-a");
+  Exporter::Sample sample;
+  sample.captured_log_bytes = 100;
+  sample.lost_log_bytes = 40;
+  exporter.Set(sample);
+  EXPECT_THAT(Served(exporter), HasSubstr("mega_log_bytes_lost_total 40"));
+}
+
 }  // namespace
 }  // namespace mega::daemon

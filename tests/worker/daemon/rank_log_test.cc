@@ -1,5 +1,7 @@
 #include "worker/daemon/rank_log.h"
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -43,6 +45,22 @@ TEST(RankLog, OffsetsStayTrueOverRotations) {
     ASSERT_EQ(read->data, Bytes(offset, static_cast<int64_t>(read->data.size())));
   }
   EXPECT_EQ(ReadAll(*log), Bytes(0, 390));
+}
+
+// As on a full disk.
+TEST(RankLog, SaysHowManyBytesAreLostAndGoesOnWhenTheyAreNot) {
+  testing::TempDir folder;
+  const auto log = *RankLog::Open(folder / "a1-r0.log", kSmall, true);
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{40, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const size_t lost = log->Append(Bytes(0, 60), false);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(lost, 20u);
+  EXPECT_EQ(log->Append("more", false), 0u);
+  EXPECT_EQ(ReadAll(*log), Bytes(0, 40) + "more");
 }
 
 // To open it would wait for somebody who writes.
