@@ -97,6 +97,7 @@ class Daemon {
   bool Passes(const v1::Command& command, int64_t hello);
   void Ack(const v1::Command& command);
   bool KeepRemovals();
+  void FlushSoon();
   void FlushCommands();
   void WithdrawStarts(const v1::StopRanks& order);
   void CarryOut(const v1::Command& command);
@@ -150,6 +151,7 @@ class Daemon {
   int64_t passed_after_ = 0;          // the hello of the session of
   std::vector<Passed> passed_;        // commands that are to come again
   std::deque<v1::Command> commands_;  // accepted, not yet durable
+  bool is_flush_posted_ = false;
   bool retrying_ = false;
   v1::WorkerRecord stuck_;  // ranks of an earlier incarnation that do not die
 

@@ -1,4 +1,7 @@
 // How a worker takes the coordinator's commands: in their order, once each, and on disk first.
+#include <utility>
+#include <vector>
+
 #include "base/log.h"
 #include "worker/daemon/daemon.h"
 #include "worker/daemon/run_paths.h"
@@ -23,7 +26,7 @@ void Daemon::HandleCommand(v1::Command command, int64_t generation, int64_t hell
   if (Passes(command, hello)) return;
   if (ledger_->Accept(command, generation)) {
     commands_.push_back(std::move(command));
-    FlushCommands();
+    FlushSoon();
   } else if (command.seq() <= ledger_->durable_seq()) {
     Ack(command);
   }
@@ -71,15 +74,26 @@ void Daemon::WithdrawStarts(const v1::StopRanks& order) {
 
 // An order to remove a checkpoint is acked long before that is done; it has a file of its own.
 bool Daemon::KeepRemovals() {
+  std::vector<v1::DeleteCheckpoint> orders;
   for (const v1::Command& command : commands_) {
-    if (!command.has_delete_checkpoint()) continue;
-    const absl::Status kept = removals_->Keep(command.delete_checkpoint());
-    if (kept.ok()) continue;
-    log::Error("removals.jsonl cannot be written: commands wait; free the disk of the state folder",
-               {{"commands", std::ssize(commands_)}, {"why", std::string(kept.message())}});
-    return false;
+    if (command.has_delete_checkpoint()) orders.push_back(command.delete_checkpoint());
   }
-  return true;
+  if (orders.empty()) return true;
+  const absl::Status kept = removals_->Keep(orders);
+  if (kept.ok()) return true;
+  log::Error("removals.jsonl cannot be written: commands wait; free the disk of the state folder",
+             {{"commands", std::ssize(commands_)}, {"why", std::string(kept.message())}});
+  return false;
+}
+
+// Those that have arrived meanwhile are written with it: the disk takes a few writes a second, and
+// a job may save more often than that.
+void Daemon::FlushSoon() {
+  if (std::exchange(is_flush_posted_, true)) return;
+  loop_.Post([this] {
+    is_flush_posted_ = false;
+    FlushCommands();
+  });
 }
 
 void Daemon::FlushCommands() {

@@ -181,7 +181,9 @@ absl::Status Serve(const Flags& flags, int signal_fd) {
       daemon->KillRanks();
     }
     if (absl::Now() > give_up) {
-      return FailedPrecondition("a rank outlives SIGKILL; leaving it to the next worker");
+      return FailedPrecondition(
+          "ranks have not ended in time: one outlives SIGKILL, or the disk of the state folder "
+          "hangs; the next worker ends them");
     }
   }
   daemon->Goodbye(reason);

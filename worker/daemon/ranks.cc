@@ -26,6 +26,7 @@ constexpr absl::Duration kEndOfWords = absl::Milliseconds(250);
 constexpr absl::Duration kEndOfReports = absl::Milliseconds(300);
 constexpr absl::Duration kReportPoll = absl::Milliseconds(5);
 constexpr absl::Duration kOutagePoll = absl::Milliseconds(100);
+constexpr absl::Duration kTellGivenUpEvery = absl::Minutes(1);
 // A job that crashes over and over must not fill the disk with its logs.
 constexpr int64_t kAttemptsWithLogs = 8;
 
@@ -201,10 +202,12 @@ void Ranks::OnEngineMessage(const RankKey& key, v1::EngineMessage message) {
 }
 
 void Ranks::Owe(const RankKey& key, int64_t step, const v1::WorkerMessage& message) {
-  const int given_up = parts_.ledger.Owe(key, step, message);
-  if (given_up == 0) return;
+  given_up_ += parts_.ledger.Owe(key, step, message);
+  const absl::Duration now = parts_.clock.BootNow();
+  if (given_up_ == 0 || now < told_given_up_ + kTellGivenUpEvery) return;
   log::Warn("checkpoints wait for their commits; the oldest parts will not be told again",
-            {{"rank", key.Text()}, {"step", step}, {"parts", given_up}});
+            {{"rank", key.Text()}, {"step", step}, {"parts", std::exchange(given_up_, 0)}});
+  told_given_up_ = now;
 }
 
 void Ranks::Connect(const v1::ConnectRanks& order) {

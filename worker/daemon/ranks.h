@@ -110,6 +110,8 @@ class Ranks {
   std::map<RankKey, Rank> ranks_;
   std::string refusing_;    // why no rank is started any more
   bool reporting_ = false;  // ReportEnds is posted
+  int given_up_ = 0;        // parts of checkpoints, since that was told
+  absl::Duration told_given_up_ = -absl::InfiniteDuration();
 };
 
 }  // namespace mega::daemon

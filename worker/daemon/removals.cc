@@ -20,6 +20,8 @@ namespace {
 // A line holds a path and two short fields; escapes make a path at most six times as long.
 constexpr int64_t kMostFileBytes = int64_t{Removals::kMostKept + 1} * (8 * PATH_MAX);
 
+constexpr absl::Duration kWriteAfter = absl::Milliseconds(100);
+
 bool IsOrder(const v1::DeleteCheckpoint& order) {
   return IsPlainName(order.job_uid()) && order.directory().size() < PATH_MAX;
 }
@@ -55,23 +57,22 @@ void Removals::Load() {
   }
 }
 
-absl::Status Removals::Keep(const v1::DeleteCheckpoint& order) {
-  if (!IsOrder(order)) {
-    log::Warn("an order to remove a checkpoint is none",
-              {{"job_uid", order.job_uid().substr(0, 128)},
-               {"directory_bytes", order.directory().size()}});
-    return absl::OkStatus();
+absl::Status Removals::Keep(const std::vector<v1::DeleteCheckpoint>& orders) {
+  for (const v1::DeleteCheckpoint& order : orders) {
+    if (!IsOrder(order)) {
+      log::Warn("an order to remove a checkpoint is none",
+                {{"job_uid", order.job_uid().substr(0, 128)},
+                 {"directory_bytes", order.directory().size()}});
+    } else if (Find(order) == kept_.end()) {
+      kept_.push_back({.order = order});
+    }
   }
-  if (Find(order) != kept_.end()) return absl::OkStatus();
-  kept_.push_back({.order = order});
-  if (kept_.size() > kMostKept) {
+  while (kept_.size() > kMostKept) {
     log::Error("a checkpoint stays: more removals wait than are kept; remove it by hand",
                {{"directory", kept_.front().order.directory()}, {"kept", kMostKept}});
     kept_.erase(kept_.begin());
   }
-  absl::Status status = Write();
-  if (!status.ok()) kept_.pop_back();
-  return status;
+  return Write();
 }
 
 std::vector<Removals::Kept>::iterator Removals::Find(const v1::DeleteCheckpoint& order) {
@@ -114,10 +115,18 @@ void Removals::Tried(const v1::DeleteCheckpoint& order, const absl::Status& stat
     log::Info("a checkpoint is removed at last", {{"directory", order.directory()}});
   }
   kept_.erase(kept);
-  // Failing, it is removed once more by the next incarnation, which does no harm.
-  if (const absl::Status written = Write(); !written.ok()) {
-    log::Debug("removals.jsonl was not written", {{"why", std::string(written.message())}});
-  }
+  WriteSoon();
+}
+
+// Late, and failing, it is removed once more by the next incarnation, which does no harm.
+void Removals::WriteSoon() {
+  if (std::exchange(is_write_posted_, true)) return;
+  loop_.PostAfter(kWriteAfter, [this] {
+    is_write_posted_ = false;
+    if (const absl::Status written = Write(); !written.ok()) {
+      log::Debug("removals.jsonl was not written", {{"why", std::string(written.message())}});
+    }
+  });
 }
 
 absl::Status Removals::Write() const {

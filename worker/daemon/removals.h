@@ -30,8 +30,9 @@ class Removals {
 
   // What earlier incarnations were told. Before anything else.
   void Load();
-  // On disk when it is OK. One that is kept already, or that is no order at all, changes nothing.
-  absl::Status Keep(const v1::DeleteCheckpoint& order);
+  // On disk when it is OK, in one write. One that is kept already, or that is no order at all,
+  // changes nothing.
+  absl::Status Keep(const std::vector<v1::DeleteCheckpoint>& orders);
   // Begins what waits for nothing.
   void CarryOut();
   int64_t waiting() const { return static_cast<int64_t>(kept_.size()); }
@@ -48,6 +49,7 @@ class Removals {
   std::vector<Kept>::iterator Find(const v1::DeleteCheckpoint& order);
   void Try(const v1::DeleteCheckpoint& order);
   void Tried(const v1::DeleteCheckpoint& order, const absl::Status& status);
+  void WriteSoon();
   absl::Status Write() const;
 
   const std::string path_;
@@ -55,6 +57,7 @@ class Removals {
   EventLoop& chores_;
   const Options options_;
   std::vector<Kept> kept_;  // the oldest first
+  bool is_write_posted_ = false;
 };
 
 }  // namespace mega::daemon

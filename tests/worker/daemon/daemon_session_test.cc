@@ -1,6 +1,9 @@
 // A worker and its coordinator: hellos, leases, outages.
 #include <signal.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/proc_stat.h"
@@ -27,6 +30,34 @@ TEST_F(DaemonTest, SaysHelloWithWhatItIs) {
   EXPECT_EQ(hello.node().numeric_libraries(0), "fake 1");
   EXPECT_GT(hello.heartbeat_seq(), 0);
   EXPECT_TRUE(coordinator_.Await([](const Heard& heard) { return heard.heartbeats >= 3; }));
+}
+
+// Case: a job saved forty times a second, each order cost the disk several writes, and a cancel
+// waited behind thousands of them.
+TEST_F(DaemonTest, OrdersThatComeTogetherGoToTheDiskTogether) {
+  constexpr int kOrders = 2000;
+  ASSERT_TRUE(coordinator_.Await([](const Heard& heard) { return heard.heartbeats >= 1; }));
+  const UniqueFd watch(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  ASSERT_GE(inotify_add_watch(watch.get(), (folder_ / "state").c_str(), IN_MOVED_TO), 0);
+  v1::Command order;
+  order.mutable_checkpoint_committed()->set_job_uid(kJob);
+  int64_t last = 0;
+  for (int i = 0; i < kOrders; ++i) last = coordinator_.Order(order);
+  ASSERT_TRUE(coordinator_.Await([&](const Heard& heard) {
+    return std::any_of(heard.messages.rbegin(), heard.messages.rend(),
+                       [&](const auto& message) { return message.command_ack().seq() == last; });
+  }));
+  int writes = 0;
+  alignas(inotify_event) char events[64 << 10];
+  for (ssize_t got; (got = read(watch.get(), events, sizeof(events))) > 0;) {
+    for (ssize_t at = 0; at < got;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(events + at);
+      writes += event->len > 0 && std::string_view(event->name) == "worker.json";
+      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+    }
+  }
+  EXPECT_GT(writes, 0);
+  EXPECT_LT(writes, kOrders);
 }
 
 TEST_F(DaemonTest, AFatalRefusalEndsIt) {
