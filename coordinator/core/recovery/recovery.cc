@@ -21,10 +21,12 @@ namespace {
 
 bool EndedWell(const v1::RankState& rank) { return rank.exited() && IsClean(rank.exit()); }
 
-// Counts attempts in a row that brought no step beyond all earlier ones.
+// Counts attempts in a row that gained nothing: no step beyond all earlier ones, and no checkpoint
+// beyond their own start. Where newer checkpoints were lost it takes many attempts to come by the
+// earlier steps again.
 void CountProgress(v1::Job& job, const v1::Attempt& attempt) {
-  if (attempt.last_step() > job.progress_step()) {
-    job.set_progress_step(attempt.last_step());
+  if (attempt.last_step() > job.progress_step() || NewestCheckpoint(job) > attempt.start_step()) {
+    job.set_progress_step(std::max(job.progress_step(), attempt.last_step()));
     job.set_cycles_without_progress(0);
   } else if (!attempt.yields()) {
     job.set_cycles_without_progress(job.cycles_without_progress() + 1);

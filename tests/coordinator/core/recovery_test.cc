@@ -83,6 +83,32 @@ TEST(Recovery, ThreeAttemptsWithoutAStepGainedFailTheJob) {
   EXPECT_THAT(one.cluster.job("job").reason(), HasSubstr("last words"));
 }
 
+// Case: newer checkpoints were damaged, each attempt saved further ones, and the job was failed.
+TEST(Recovery, ANewCheckpointIsProgressWhereNewerOnesWereLost) {
+  Cluster cluster;
+  cluster.Hello("a", {.devices = 1});
+  cluster.Submit("job", 1, [](v1::CoreSubmit& submit) {
+    submit.mutable_resolved_spec()->mutable_recovery()->set_no_progress_cycles(3);
+  });
+  const auto end = [&](int code) {
+    cluster.Exit("job", 0, code);
+    cluster.Run(absl::Seconds(5));
+  };
+  cluster.StepDone("job", 500);
+  for (const int64_t step : {10, 400}) cluster.Save("job", step, 0);
+  end(1);
+  end(65);
+  ASSERT_EQ(cluster.attempt("job").start_step(), 10);
+  for (const int64_t step : {20, 30, 40, 50}) {
+    cluster.StepDone("job", step + 5);
+    cluster.Save("job", step, 0);
+    end(1);
+    ASSERT_EQ(cluster.attempt("job").start_step(), step);
+    EXPECT_EQ(cluster.job("job").cycles_without_progress(), 0);
+  }
+  EXPECT_FALSE(IsTerminal(cluster.job("job").phase()));
+}
+
 TEST(Recovery, ProgressClearsTheCountAndTheBudgetEndsIt) {
   OneRank one;
   for (int64_t step = 1; step <= 5; ++step) one.Fail(10 * step);
