@@ -137,7 +137,9 @@ bool StartNext(Draft& draft) {
   InOrder(draft.state(), [&](const JobUid& uid) {
     const v1::Job& job = *draft.FindJob(uid);
     const v1::JobLive& live = draft.LiveJob(uid);
-    if (absl::Nanoseconds(live.not_before_ns()) > draft.clock()) return true;
+    if (absl::Nanoseconds(live.not_before_ns()) > draft.clock()) {
+      return !IsPassed(draft.state(), uid);
+    }
     if (const std::string over = OverQuota(draft.state(), job); !over.empty()) {
       SetReason(draft, uid, fmt::format("waiting: {}", over));
       return false;

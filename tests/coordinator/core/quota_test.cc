@@ -52,6 +52,22 @@ TEST(Quota, AJobBeyondItWaitsAndNobodyOfAnotherNamespaceForIt) {
   EXPECT_EQ(cluster.job("second").phase(), v1::JOB_PHASE_STARTING);
 }
 
+// Seed 700384 of the simulator: the walk along the queue ended at it, and nobody was asked for.
+TEST(Quota, AJobBeyondItBlocksNobodyDuringItsBackOffEither) {
+  Cluster cluster;
+  for (const char* node : {"a", "b"}) cluster.Hello(node);
+  Set(cluster, Limits("team", 2));
+  Submit(cluster, "failing", "team", 2);
+  for (int i = 0; i < 2; ++i) {
+    for (const int64_t rank : {0, 1}) cluster.Exit("failing", rank, 1);
+  }
+  ASSERT_EQ(cluster.job("failing").phase(), v1::JOB_PHASE_RECOVERING);
+  Submit(cluster, "urgent", "team", 2, /*priority=*/10);
+  ASSERT_EQ(cluster.job("urgent").phase(), v1::JOB_PHASE_STARTING);
+  Submit(cluster, "theirs", "other", 2);
+  EXPECT_EQ(cluster.job("theirs").phase(), v1::JOB_PHASE_STARTING);
+}
+
 TEST(Quota, RaisedLetsTheNextStartAtOnce) {
   Cluster cluster;
   cluster.Hello("a");
