@@ -37,6 +37,16 @@ bool IsControl(char c) {
 
 }  // namespace
 
+bool IsUtf8(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t size = CharacterSize(text, at);
+    if (size == 0) return false;
+    at += size;
+  }
+  return true;
+}
+
 size_t FirstBadByte(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t size = CharacterSize(text, at);

@@ -8,6 +8,9 @@
 
 namespace mega {
 
+// Whether it may enter a proto string at all, control characters included.
+bool IsUtf8(std::string_view text);
+
 // Offset of the first byte that is no part of valid UTF-8, or is a control character other than
 // tab and line ends; npos when there is none.
 size_t FirstBadByte(std::string_view text);

@@ -104,8 +104,8 @@ class Program : public Command {
 
   // Nothing when the program goes on. Else its exit code: what OnRun returned; 0 after help or a
   // version was asked for and printed; kExitBadUsage after the error was told on standard error. A
-  // command that does not exist is such an error whatever else is asked for, its help included; the
-  // nearest one is suggested.
+  // word that is not UTF-8 is such an error whatever else is asked for, help included; so is a
+  // command that does not exist, and the nearest one is suggested.
   std::optional<int> Parse(int argc, char** argv);
 
  private:

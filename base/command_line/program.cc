@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "base/printable.h"
 #include "base/standard_output.h"
+#include "base/utf8.h"
 #include "fmt/core.h"
 
 namespace mega {
@@ -90,6 +91,19 @@ std::string UnknownOption(const CLI::App& app) {
   return Refusal(word, "an option", path, word.starts_with("--") ? Nearest(word, options) : "");
 }
 
+// What is wrong with the first word that is no UTF-8; empty: nothing. All words end in messages,
+// paths and errors, which take no other.
+std::string NotUtf8(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (IsUtf8(word)) continue;
+    const std::string_view before = i > 1 ? argv[i - 1] : "";
+    const std::string option = before.starts_with('-') ? fmt::format(" (after {})", before) : "";
+    return fmt::format("argument {}{} is not UTF-8: '{}'\n", i, option, word);
+  }
+  return "";
+}
+
 int TellMistake(const std::string& text) {
   std::fputs(Printable(text).c_str(), stderr);
   return kExitBadUsage;
@@ -112,6 +126,7 @@ void Program::AddVersion(const std::string& version) {
 }
 
 std::optional<int> Program::Parse(int argc, char** argv) {
+  if (const std::string text = NotUtf8(argc, argv); !text.empty()) return TellMistake(text);
   try {
     app_->parse(argc, argv);
     return std::nullopt;

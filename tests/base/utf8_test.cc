@@ -20,5 +20,11 @@ TEST(Utf8, FindsTheFirstBadByte) {
   EXPECT_EQ(CutUtf8("a€b", 4), "a€");
 }
 
+TEST(Utf8, AControlCharacterIsUtf8AndAStrayByteIsNot) {
+  EXPECT_TRUE(IsUtf8(""));
+  EXPECT_TRUE(IsUtf8("\x1b[2J ä€😀\x7F"));
+  for (const char* text : {"\xFF", "a\xC3", "\xED\xA0\x80"}) EXPECT_FALSE(IsUtf8(text)) << text;
+}
+
 }  // namespace
 }  // namespace mega

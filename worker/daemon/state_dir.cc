@@ -12,6 +12,7 @@
 
 #include "base/atomic_file.h"
 #include "base/read_file.h"
+#include "base/utf8.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace mega::daemon {
@@ -58,6 +59,8 @@ absl::StatusOr<std::unique_ptr<StateDir>> StateDir::Open(const std::string& give
   std::error_code error;
   const std::string path = fs::absolute(given, error).lexically_normal().string();
   if (error) return ErrnoStatus(error.value(), fmt::format("--state-dir {}", given));
+  // It stands in every order to an engine, and the folder that it counts from may be at fault.
+  if (!IsUtf8(path)) return InvalidArgument("--state-dir is {}, which is not UTF-8", path);
   MEGA_RETURN_IF_ERROR(CreateFolders(path + "/jobs"));
   const std::string lock_path = path + "/lock";
   UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));

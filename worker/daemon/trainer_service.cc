@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "worker/daemon/channel.h"
 
 namespace mega::daemon {
@@ -22,8 +23,8 @@ constexpr size_t kMaxWaiting = 10'000;  // messages to an engine that does not r
 
 std::string RuntimeFolder() {
   const char* given = getenv("XDG_RUNTIME_DIR");
-  // sun_path holds 108 bytes, so a long folder will not do.
-  if (given != nullptr && given[0] == '/' && std::string_view(given).size() < 60 &&
+  // sun_path holds 108 bytes, so a long folder will not do; a handover names the socket.
+  if (given != nullptr && given[0] == '/' && std::string_view(given).size() < 60 && IsUtf8(given) &&
       access(given, W_OK | X_OK) == 0) {
     return given;
   }

@@ -60,6 +60,19 @@ TEST(Program, AnOptionThatDoesNotExistIsNamed) {
   EXPECT_THAT(Sample().Run({}).err, HasSubstr("A subcommand is required"));
 }
 
+TEST(Program, AWordThatIsNotUtf8IsRefusedAndNamed) {
+  for (const auto& [words, told] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"get", "\xFF\xFE"}, "argument 2 is not UTF-8: '??'\n"},
+           {{"-n", "a\xFF", "get"}, "argument 2 (after -n) is not UTF-8: 'a?'\n"},
+           {{"get", "--help", "--bogus=\xFF"}, "argument 3 (after --help) is not UTF-8"}}) {
+    const Outcome outcome = Sample().Run(words);
+    EXPECT_EQ(outcome.code, kExitBadUsage);
+    EXPECT_THAT(outcome.err, HasSubstr(told));
+    EXPECT_THAT(outcome.out, IsEmpty());
+  }
+  EXPECT_FALSE(Sample().Run({"get", "jöb"}).code.has_value());
+}
+
 TEST(Program, HelpEndsZeroOnStandardOutput) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--help"},
                                                 {"get", "--help"},

@@ -96,6 +96,14 @@ TEST(StateDir, AnIncarnationIsAboveThoseBeforeWhateverTheClockSays) {
   EXPECT_FALSE(NextIncarnation(INT64_MAX, now).ok());
 }
 
+// A folder that is given relative to one that is not UTF-8, for one.
+TEST(StateDir, APathThatIsNotUtf8IsRefused) {
+  mega::testing::TempDir folder;
+  const auto opened = StateDir::Open(folder / "s\xFF");
+  EXPECT_EQ(opened.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(fs::exists(folder / "s\xFF"));
+}
+
 v1::DeleteCheckpoint Removal(const std::string& folder, int64_t step) {
   v1::DeleteCheckpoint order;
   order.set_directory(folder);

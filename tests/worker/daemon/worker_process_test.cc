@@ -380,6 +380,15 @@ TEST_F(WorkerProcess, ANodesNameIsAHostName) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "state"));
 }
 
+// Case: no engine could parse its order, and the job stood in Starting for ever.
+TEST_F(WorkerProcess, AFolderThatIsNotUtf8IsRefusedByTheNameOfItsFlag) {
+  auto arguments = Usual();
+  arguments[3] = folder_ / "s\xFF";
+  const auto [code, text] = Fails(arguments);
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(text, AllOf(HasSubstr("(after --state-dir) is not UTF-8"), HasSubstr("s?")));
+}
+
 // A limit on file sizes raises a signal where a full disk only says so.
 TEST_F(WorkerProcess, AStateFolderThatTakesNoFileIsSaidPlainly) {
   std::string command = "ulimit -f 0; exec " + std::string(MEGA_BIN_DIR) + "/mega-worker";

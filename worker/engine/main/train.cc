@@ -47,10 +47,10 @@ int ExitCodeOf(const absl::Status& status) {
 
 absl::Status TrainToTheEnd(const TrainerLink::Options& options, StopSignal& stop) {
   SystemClock clock;
-  TrainerLink link(options, clock);
+  auto link = std::make_unique<TrainerLink>(options, clock);
   std::unique_ptr<Rank> rank;
-  const absl::Status status = LiveAndTrain(link, stop, rank);
-  const bool is_stopped = !status.ok() && link.StopRequested();
+  const absl::Status status = LiveAndTrain(*link, stop, rank);
+  const bool is_stopped = !status.ok() && link->StopRequested();
   v1::EngineMessage last;
   last.mutable_finished()->set_ok(status.ok());
   if (is_stopped) {  // why is for the worker to say
@@ -62,9 +62,10 @@ absl::Status TrainToTheEnd(const TrainerLink::Options& options, StopSignal& stop
                                    {"code", absl::StatusCodeToString(status.code())},
                                    {"message", std::string(status.message())}});
   }
-  link.Send(std::move(last));
+  link->Send(std::move(last));
   const LeaveWithin leave(is_stopped ? kStopWithin : kLeaveWithin, ExitCodeOf(status));
   rank.reset();
+  link.reset();  // inside the guard: its threads may hang as well
   return status;
 }
 

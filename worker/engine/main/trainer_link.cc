@@ -45,6 +45,11 @@ TrainerLink::~TrainerLink() {
   // A cancelled stream may lose words still in the transport, so only after the time is over.
   if (stuck) stuck->TryCancel();
   stream_thread_.join();
+  {
+    MutexLock lock(mu_);
+    left_ = true;
+    changed_.NotifyAll();
+  }
   lease_thread_.join();
 }
 
@@ -144,11 +149,17 @@ bool TrainerLink::AttachOnce(bool readopted) {
     MutexLock lock(mu_);
     ended = true;
     attached_ = false;
-    context_.reset();
     changed_.NotifyAll();
   }
+  // The worker has ended the call, and this changes nothing; or it sent what cannot be parsed and
+  // keeps the call open, and Finish would wait for it for ever.
+  context->TryCancel();
   writer.join();
-  stream->Finish();
+  const bool is_ours = stream->Finish().error_code() == grpc::StatusCode::CANCELLED;
+  MutexLock lock(mu_);
+  if (is_ours && !closing_) {
+    log::Error("the stream of the worker broke off; a message that cannot be parsed does that");
+  }
   return true;
 }
 
@@ -200,7 +211,7 @@ void TrainerLink::Handle(v1::TrainerMessage message) {
 
 void TrainerLink::WatchLease() {
   MutexLock lock(mu_);
-  while (!closing_) {
+  while (!left_) {
     if (lease_end_ns_ > 0 && absl::ToInt64Nanoseconds(clock_.BootNow()) >= lease_end_ns_) {
       log::Error("the lease ended without a renewal; leaving");
       _exit(kExitLeaseEnded);

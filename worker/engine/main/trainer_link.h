@@ -2,7 +2,7 @@
 // Outgoing messages are queued and written by a thread of the link, so the step loop never waits
 // for the worker. The link also is the rank's conscience: it ends the process
 //   within a second when the stream closes and no Handover is in force,
-//   at the end of the lease, whatever else is going on.
+//   at the end of the lease, whatever else is going on, its own destruction included.
 // After a Handover it attaches again, to the next worker, until the time the Handover named.
 #pragma once
 
@@ -76,6 +76,7 @@ class TrainerLink {
   bool save_ MEGA_GUARDED_BY(mu_) = false;
   bool closing_ MEGA_GUARDED_BY(mu_) = false;
   bool attached_ MEGA_GUARDED_BY(mu_) = false;
+  bool left_ MEGA_GUARDED_BY(mu_) = false;         // the stream thread has ended
   int64_t lease_end_ns_ MEGA_GUARDED_BY(mu_) = 0;  // 0: none told yet
   int64_t handover_until_ns_ MEGA_GUARDED_BY(mu_) = 0;
   std::string next_socket_ MEGA_GUARDED_BY(mu_);
