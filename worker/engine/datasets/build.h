@@ -26,11 +26,4 @@ using OnProgress = std::function<void(const BuildProgress&)>;
 absl::Status Build(std::span<const std::string> paths, const tokenizers::Tokenizer& tokenizer,
                    const std::string& prefix, const OnProgress& progress = {});
 
-// The prefix of `path` built into `folder`, built now unless it is there already. Its name carries
-// a hash of path, size, time of change and tokenizer, so a changed text is built anew. Any number
-// of processes may ask at once: one builds, the others wait for it.
-absl::StatusOr<std::string> BuildCached(const std::string& path,
-                                        const tokenizers::Tokenizer& tokenizer,
-                                        const std::string& folder, const OnProgress& progress = {});
-
 }  // namespace mega::datasets

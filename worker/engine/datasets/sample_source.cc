@@ -8,9 +8,10 @@
 
 #include "absl/strings/str_join.h"
 #include "base/check.h"
+#include "base/log.h"
 #include "coordinator/planner/spec/split.h"
-#include "worker/engine/datasets/build.h"
 #include "worker/engine/datasets/permutation.h"
+#include "worker/engine/datasets/text_cache.h"
 #include "worker/engine/tokenizers/tokenizer.h"
 
 namespace mega::datasets {
@@ -30,13 +31,23 @@ const char* NameOf(Split split) {
   return "";
 }
 
-std::string CacheFolder(const v1::Data& data, const std::string& path,
-                        const std::string& cache_folder) {
-  if (!data.cache().empty()) return data.cache();
+// The prefix of a text, built where data.cache says, else beside the text, else, when there is no
+// place for it, in `cache_folder`.
+absl::StatusOr<std::string> BuiltText(const v1::Data& data, const std::string& path,
+                                      const std::string& cache_folder) {
+  MEGA_ASSIGN_OR_RETURN(const auto tokenizer, tokenizers::MakeTokenizer(data.tokenizer()));
+  if (!data.cache().empty()) return BuildCached(path, *tokenizer, data.cache());
   std::error_code error;
   const fs::path beside = fs::absolute(path, error).parent_path();
-  if (::access(beside.c_str(), W_OK) == 0) return (beside / ".mega-cache").string();
-  return cache_folder;
+  if (::access(beside.c_str(), W_OK) == 0) {
+    const auto built = BuildCached(path, *tokenizer, (beside / ".mega-cache").string());
+    // The text itself is as wrong elsewhere.
+    if (built.ok() || absl::IsInvalidArgument(built.status())) return built;
+    log::Warn(
+        "what a text is tokenised into finds no place beside it; taking the run's folder",
+        {{"text", path}, {"folder", cache_folder}, {"why", std::string(built.status().message())}});
+  }
+  return BuildCached(path, *tokenizer, cache_folder);
 }
 
 // PREFIX of PREFIX.bin/PREFIX.idx, however it was written; empty when the path is no such dataset.
@@ -73,9 +84,7 @@ absl::Status SampleSource::Add(const std::string& path, const v1::Data& data,
                                const std::string& cache_folder) {
   std::string prefix = IndexedPrefix(path);
   if (prefix.empty()) {
-    MEGA_ASSIGN_OR_RETURN(const auto tokenizer, tokenizers::MakeTokenizer(data.tokenizer()));
-    MEGA_ASSIGN_OR_RETURN(prefix,
-                          BuildCached(path, *tokenizer, CacheFolder(data, path, cache_folder)));
+    MEGA_ASSIGN_OR_RETURN(prefix, BuiltText(data, path, cache_folder));
   }
   MEGA_ASSIGN_OR_RETURN(IndexedDataset dataset, IndexedDataset::Open(prefix));
   starts_.push_back(total_);

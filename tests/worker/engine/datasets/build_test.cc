@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/temp_dir.h"
 #include "worker/engine/datasets/indexed.h"
+#include "worker/engine/datasets/text_cache.h"
 
 namespace mega::datasets {
 namespace {
@@ -135,6 +136,31 @@ TEST_F(BuildTest, AnIncompleteCacheIsBuiltAgain) {
   std::filesystem::remove(prefix + ".idx");
   EXPECT_EQ(*BuildCached(folder_ / "a.txt", *tokenizer_, folder_ / "cache"), prefix);
   EXPECT_EQ(TextOf(prefix), "first");
+}
+
+// Case: a cut file failed every job on its text, for good, and a flipped byte was trained on.
+TEST_F(BuildTest, ADamagedCacheIsBuiltAgain) {
+  std::string text;
+  for (int i = 0; i < 50'000; ++i) text += "line " + std::to_string(i) + "\n";
+  WriteFile(folder_ / "a.txt", text);
+  const std::string prefix = *BuildCached(folder_ / "a.txt", *tokenizer_, folder_ / "cache");
+  const std::string bin = ReadFile(prefix + ".bin");
+  const std::string index = ReadFile(prefix + ".idx");
+  std::string flipped = bin;
+  flipped[bin.size() / 2 + 7] ^= 1;
+  const std::pair<const char*, std::string> damages[] = {{".bin", bin.substr(0, 1000)},
+                                                         {".bin", ""},
+                                                         {".bin", flipped},
+                                                         {".bin", bin + "x"},
+                                                         {".idx", ""},
+                                                         {".idx", index.substr(0, 20)},
+                                                         {".from", ""},
+                                                         {".from", "noise"}};
+  for (const auto& [ending, content] : damages) {
+    WriteFile(prefix + ending, content);
+    ASSERT_EQ(*BuildCached(folder_ / "a.txt", *tokenizer_, folder_ / "cache"), prefix);
+    EXPECT_TRUE(TextOf(prefix) == text) << ending << " of " << content.size() << " bytes";
+  }
 }
 
 TEST_F(BuildTest, ManyProcessesAtOnceBuildOnce) {

@@ -190,6 +190,23 @@ TEST_F(SamplesTest, TextIsBuiltBesideItselfOrWhereDataCacheSays) {
   EXPECT_FALSE(std::filesystem::is_empty(folder_ / "elsewhere/deep"));
 }
 
+// Case: each of these cost the job all of its attempts.
+TEST_F(SamplesTest, WithoutAPlaceBesideItTextIsBuiltInTheRunsFolder) {
+  WriteText("a.txt", 100);
+  WriteFile(folder_ / ".mega-cache", "no folder");
+  EXPECT_EQ((*Open(Data({"a.txt"}, 10, "1"))).num_tokens(), 100);
+  std::filesystem::remove(folder_ / ".mega-cache");
+  ASSERT_TRUE(Open(Data({"a.txt"}, 10, "1")).ok());
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / ".mega-cache"))
+    if (entry.path().extension() == ".lock") {
+      const std::filesystem::path prefix = entry.path().parent_path() / entry.path().stem();
+      std::filesystem::remove(entry.path());
+      std::filesystem::create_directory(entry.path());
+      std::filesystem::remove(prefix.string() + ".from");
+    }
+  EXPECT_EQ((*Open(Data({"a.txt"}, 10, "1"))).num_tokens(), 100);
+}
+
 TEST_F(SamplesTest, ATooShortSplitNamesFileTokensNeedAndWayOut) {
   WriteText("a.txt", 100);
   const auto source = Open(Data({"a.txt"}, 10, "95,5"), Split::kValidation);
