@@ -12,6 +12,9 @@ namespace mega::engine {
 namespace {
 
 absl::Status Run(const DataOptions& options) {
+  if (options.out.empty() || options.out.ends_with('/'))
+    return InvalidArgument("--out '{}' names no file; give the start of the names of two",
+                           options.out);
   MEGA_ASSIGN_OR_RETURN(const auto tokenizer, tokenizers::MakeTokenizer(options.tokenizer));
   datasets::BuildProgress last;
   {
@@ -24,6 +27,8 @@ absl::Status Run(const DataOptions& options) {
           });
         }));
   }
+  if (last.tokens == 0)
+    std::fputs("warning: no file holds a token, and no job trains on an empty dataset\n", stderr);
   std::printf("%s.bin and %s.idx: %lld documents, %lld tokens\n", options.out.c_str(),
               options.out.c_str(), static_cast<long long>(last.documents),
               static_cast<long long>(last.tokens));

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/printable.h"
 #include "worker/engine/inference/generate.h"
@@ -50,9 +51,14 @@ absl::Status Run(const GenerateOptions& options) {
                                       .stop_tokens = model.stop_tokens};
   if (options.greedy) generate.sampling.temperature = 0;
   const bool stream_text = options.output == "text" && prompts.size() == 1 && tokenizer;
+  // Not before the first token: what follows may refuse the prompt.
+  auto begin_text = [&, has_begun = false]() mutable {
+    if (std::exchange(has_begun, true) || options.prompts.empty()) return;
+    std::fputs(options.prompts[0].c_str(), stdout);
+  };
   if (stream_text) {
-    std::fputs(options.prompts.empty() ? "" : options.prompts[0].c_str(), stdout);
     generate.on_token = [&](size_t, int32_t token) {
+      begin_text();
       std::fputs(tokenizer->Decode(std::span(&token, 1)).c_str(), stdout);
       std::fflush(stdout);
     };
@@ -60,6 +66,7 @@ absl::Status Run(const GenerateOptions& options) {
   MEGA_ASSIGN_OR_RETURN(const std::vector<Ids> made,
                         inference::Generate(*model.decoder, pool, stream, prompts, generate));
   if (stream_text) {
+    begin_text();  // there may be no token at all
     std::fputs("\n", stdout);
     return absl::OkStatus();
   }
