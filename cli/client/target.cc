@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "absl/time/clock.h"
@@ -15,7 +16,19 @@ namespace {
 
 using Environment = std::function<const char*(const char*)>;
 
-bool SaysAnything(const tls::Options& options) { return options.files.any() || options.insecure; }
+// What one place says of TLS.
+struct Said {
+  tls::Files files;
+  std::optional<bool> insecure;  // unset: nothing
+};
+
+// What is said nearer to the user counts, and what is said elsewhere then does not; a bare "not in
+// plain text" takes that back and leaves a certificate where it is.
+void Overrule(const Said& said, tls::Options& tls) {
+  if (said.files.any() || said.insecure == true)
+    tls = {.files = said.files, .insecure = said.insecure.value_or(false)};
+  if (said.insecure == false) tls.insecure = false;
+}
 
 absl::StatusOr<bool> ReadInsecure(const std::string& source, const std::string& text) {
   if (text == "true" || text == "1") return true;
@@ -75,20 +88,20 @@ absl::Status ReadConfig(const std::string& path, Target& target) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<tls::Options> TlsOfEnvironment(const Environment& environment) {
-  tls::Options tls;
-  for (const auto& [name, path] : {std::pair("MEGACTL_TLS_CA", &tls.files.authority),
-                                   std::pair("MEGACTL_TLS_CERT", &tls.files.certificate),
-                                   std::pair("MEGACTL_TLS_KEY", &tls.files.key)}) {
+absl::StatusOr<Said> TlsOfEnvironment(const Environment& environment) {
+  Said said;
+  for (const auto& [name, path] : {std::pair("MEGACTL_TLS_CA", &said.files.authority),
+                                   std::pair("MEGACTL_TLS_CERT", &said.files.certificate),
+                                   std::pair("MEGACTL_TLS_KEY", &said.files.key)}) {
     const char* value = environment(name);
     if (value == nullptr) continue;
     if (*value == '\0') return InvalidArgument("{} is empty; give a file, or unset it", name);
     *path = value;
   }
   if (const char* insecure = environment("MEGACTL_INSECURE"); insecure && *insecure) {
-    MEGA_ASSIGN_OR_RETURN(tls.insecure, ReadInsecure("MEGACTL_INSECURE", insecure));
+    MEGA_ASSIGN_OR_RETURN(said.insecure, ReadInsecure("MEGACTL_INSECURE", insecure));
   }
-  return tls;
+  return said;
 }
 
 }  // namespace
@@ -114,9 +127,9 @@ absl::StatusOr<Target> FindTarget(const std::string& flag_address,
   }
   if (const char* name_space = environment("MEGACTL_NAMESPACE"); name_space && *name_space)
     target.name_space = name_space;
-  MEGA_ASSIGN_OR_RETURN(const tls::Options of_environment, TlsOfEnvironment(environment));
-  if (SaysAnything(of_environment)) target.tls = of_environment;
-  if (SaysAnything(flag_tls)) target.tls = flag_tls;
+  MEGA_ASSIGN_OR_RETURN(const Said of_environment, TlsOfEnvironment(environment));
+  Overrule(of_environment, target.tls);
+  if (flag_tls.files.any() || flag_tls.insecure) target.tls = flag_tls;
   if (!flag_address.empty()) {
     target.address = flag_address;
     target.source = "--coordinator";

@@ -6,7 +6,8 @@
 //   tls_key: FILE
 //   insecure: true
 // Files are looked for beside the configuration. What is said of TLS comes from one place: flags,
-// environment (MEGACTL_TLS_CA, MEGACTL_TLS_CERT, MEGACTL_TLS_KEY, MEGACTL_INSECURE) or file.
+// environment (MEGACTL_TLS_CA, MEGACTL_TLS_CERT, MEGACTL_TLS_KEY, MEGACTL_INSECURE) or file; but
+// MEGACTL_INSECURE=0 alone takes back no more than the file's insecure.
 #pragma once
 
 #include <functional>

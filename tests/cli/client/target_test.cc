@@ -99,6 +99,15 @@ TEST_F(TargetTest, WhatIsSaidOfTlsComesFromOnePlace) {
   EXPECT_THAT(WhyNot(kRemote), HasSubstr("leave out one of them"));
 }
 
+TEST_F(TargetTest, ThatPlainTextMayNotLeaveIsSomethingSaid) {
+  environment_["MEGACTL_INSECURE"] = "0";
+  Configure("insecure: true\n");
+  EXPECT_THAT(WhyNot(kRemote), HasSubstr("beyond loopback"));
+  Configure("tls_ca: ca\ntls_cert: cert\ntls_key: key\n");
+  EXPECT_NE(Be("").value(), nullptr) << "it says nothing against a certificate";
+  EXPECT_EQ(Be(kRemote, {.insecure = true}).value(), nullptr) << "flags are nearer";
+}
+
 // A variable that was to name a file and is not set.
 TEST_F(TargetTest, AnEmptyFileIsNoWayToPlainText) {
   for (const char* name : {"MEGACTL_TLS_CA", "MEGACTL_TLS_CERT", "MEGACTL_TLS_KEY"}) {
