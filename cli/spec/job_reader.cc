@@ -124,7 +124,7 @@ class JobReader {
   void UnknownTopKey(const std::string& key, Position at) {
     static const std::vector<std::string> kTop = {"apiVersion", "kind", "metadata", "spec"};
     std::string hint = "; the keys here are apiVersion, kind, metadata, spec";
-    if (v1::JobSpec::descriptor()->FindFieldByName(key) != nullptr) {
+    if (FindKey(*v1::JobSpec::descriptor(), key) != nullptr) {
       hint = fmt::format("; did you mean spec.{}?", key);
     } else if (const std::string nearest = Nearest(key, kTop); !nearest.empty()) {
       hint = fmt::format("; did you mean {}?", nearest);
@@ -135,7 +135,9 @@ class JobReader {
   void UnknownKey(const Descriptor& section, const std::string& path, const std::string& key,
                   Position at) {
     const std::string hint = key == "<<" ? "; merge keys are not supported, write the keys out"
-                                         : Suggestion(section, path, key);
+                             : section.FindFieldByName(key) != nullptr
+                                 ? " of a job file: the coordinator sets it; drop it"
+                                 : Suggestion(section, path, key);
     Add(at, JoinPath(path, key),
         fmt::format("{} is not a key{}", JoinPath(path, Shown(key)), hint));
   }
@@ -147,7 +149,7 @@ class JobReader {
       return Add(at, name, fmt::format("{} must be a section but is {}", name, Describe(node)));
     }
     ForEachKey(node, path, [&](const std::string& key, const YamlNode::Entry& entry) {
-      const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(key);
+      const FieldDescriptor* field = FindKey(*message.GetDescriptor(), key);
       if (field == nullptr) return UnknownKey(*message.GetDescriptor(), path, key, entry.key->at);
       ReadField(*entry.value, entry.key->at, JoinPath(path, key), message, *field);
     });
@@ -321,7 +323,7 @@ class JobReader {
       keys.erase(keys.begin());
     }
     for (size_t i = 0; i < keys.size(); ++i) {
-      const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(keys[i]);
+      const FieldDescriptor* field = FindKey(*message->GetDescriptor(), keys[i]);
       if (field == nullptr) return UnknownKey(*message->GetDescriptor(), prefix, keys[i], {});
       prefix = JoinPath(prefix, keys[i]);
       if (i + 1 == keys.size()) return ReadField(node, {}, prefix, *message, *field);

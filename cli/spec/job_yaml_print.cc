@@ -62,7 +62,7 @@ void PrintSection(const Message& message, const std::string& indent, std::string
   const auto* reflection = message.GetReflection();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *message.GetDescriptor()->field(i);
-    if (field.is_map()) continue;
+    if (field.is_map() || FindKey(*message.GetDescriptor(), field.name()) == nullptr) continue;
     if (field.is_repeated()) {
       const int size = reflection->FieldSize(message, &field);
       if (size == 0) continue;

@@ -14,6 +14,12 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
+// Metadata that the coordinator fills in: what a file said of it would do nothing.
+bool IsOutputOnly(const FieldDescriptor& field) {
+  return &field ==
+         v1::JobMetadata::descriptor()->FindFieldByNumber(v1::JobMetadata::kOwnerFieldNumber);
+}
+
 // Path of the only key of a job spec with this name, in whatever section; empty when none or many.
 std::string OnlyKeyNamed(std::string_view key) {
   struct Level {
@@ -42,6 +48,11 @@ std::string OnlyKeyNamed(std::string_view key) {
 
 std::string JoinPath(std::string_view path, std::string_view key) {
   return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
+}
+
+const FieldDescriptor* FindKey(const Descriptor& section, std::string_view key) {
+  const FieldDescriptor* field = section.FindFieldByName(std::string(key));
+  return field == nullptr || IsOutputOnly(*field) ? nullptr : field;
 }
 
 bool IsSection(const FieldDescriptor& field) {
@@ -74,7 +85,8 @@ std::string TypeName(const FieldDescriptor& field) {
 
 std::string Suggestion(const Descriptor& section, std::string_view path, std::string_view key) {
   std::vector<std::string> keys;
-  for (int i = 0; i < section.field_count(); ++i) keys.push_back(section.field(i)->name());
+  for (int i = 0; i < section.field_count(); ++i)
+    if (!IsOutputOnly(*section.field(i))) keys.push_back(section.field(i)->name());
   if (const std::string elsewhere = OnlyKeyNamed(key); !elsewhere.empty())
     return absl::StrCat("; did you mean ", elsewhere, "?");
   if (const std::string nearest = Nearest(key, keys); !nearest.empty())

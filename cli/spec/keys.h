@@ -11,6 +11,11 @@ namespace mega::cli {
 // "training" + "steps" → "training.steps"; "" + "training" → "training".
 std::string JoinPath(std::string_view path, std::string_view key);
 
+// The field that a job file gives by this key; null: there is none, or it is the coordinator's to
+// set.
+const google::protobuf::FieldDescriptor* FindKey(const google::protobuf::Descriptor& section,
+                                                 std::string_view key);
+
 // A message that is a section of keys (not a value such as a Duration).
 bool IsSection(const google::protobuf::FieldDescriptor& field);
 

@@ -227,6 +227,28 @@ TEST(JobYaml, RefusesBadKeysAndTypesByLineAndPath) {
   for (const BadText& bad : cases) EXPECT_EQ(Problems(bad.text), bad.problems) << bad.text;
 }
 
+// It would do nothing.
+TEST(JobYaml, WhatTheCoordinatorSetsIsNoKey) {
+  const auto problems = [](const std::string& metadata, std::vector<std::string> overrides = {}) {
+    return Messages(ParseJob(Text("apiVersion: mega/v1\nkind: TrainingJob\nmetadata: {" + metadata +
+                                      "}\nspec: {}\n",
+                                  std::move(overrides)))
+                        .problems);
+  };
+  EXPECT_THAT(problems("name: test, owner: ada"),
+              ElementsAre("job.yaml:3:24: metadata.owner is not a key of a job file: the "
+                          "coordinator sets it; drop it"));
+  EXPECT_THAT(problems("name: test", {"metadata.owner=ada"}),
+              ElementsAre("--set metadata.owner=ada: metadata.owner is not a key of a job file: "
+                          "the coordinator sets it; drop it"));
+  EXPECT_THAT(problems("qqqqqq: test"), ElementsAre("job.yaml:3:12: metadata.qqqqqq is not a key; "
+                                                    "the keys here are name, namespace, labels"));
+  v1::JobMetadata metadata;
+  metadata.set_name("test");
+  metadata.set_owner("ada");
+  EXPECT_THAT(PrintJob(metadata, {}), ::testing::Not(HasSubstr("owner")));
+}
+
 TEST(JobYaml, TellsAllProblemsAtOnce) {
   EXPECT_THAT(
       Problems("  training: {stepz: 3, seed: x}\n  dataa:\n  optimizer: {lr: y}\n"),
