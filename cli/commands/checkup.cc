@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "cli/client/errors.h"
+#include "cli/commands/worker_command.h"
 #include "cli/view/words.h"
 #include "fmt/core.h"
 #include "nlohmann/json.hpp"
@@ -106,8 +107,7 @@ std::vector<Check> CheckNodes(const v1::ListNodesResponse& nodes, const Target& 
   if (nodes.nodes().empty()) {
     states.verdict = Verdict::kWarn;
     states.finding = "there are none: jobs wait in the queue";
-    states.way_out =
-        fmt::format("start one: mega-worker --coordinator {} --devices 2", target.address);
+    states.way_out = "start one: " + WorkerCommand(target);
     return {states};
   }
   std::vector<std::string> lost, suspect, cordoned, leaving;

@@ -3,6 +3,7 @@
 
 #include "absl/time/clock.h"
 #include "cli/commands/watch.h"
+#include "cli/commands/worker_command.h"
 #include "cli/view/json.h"
 #include "cli/view/table.h"
 #include "cli/view/words.h"
@@ -78,8 +79,7 @@ absl::StatusOr<View> Look(Client& client, const Options& options) {
       break;
     default:
       if (nodes.nodes().empty()) {
-        view.note = fmt::format("no nodes; start one: mega-worker --coordinator {} --devices 2",
-                                client.target().address);
+        view.note = "no nodes; start one: " + WorkerCommand(client.target());
         break;
       }
       view.out = NodesText(nodes, options.output == Output::kWide, !options.no_headers);
