@@ -10,11 +10,13 @@
 #include "cli/client/errors.h"
 #include "cli/commands/engine_process.h"
 #include "cli/local/child.h"
+#include "coordinator/planner/spec/data_paths.h"
 
 namespace mega::cli {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Minutes(1);
+constexpr size_t kLookedAtBytes = 64 << 10;
 constexpr size_t kPromptBytes = 32;
 constexpr size_t kSampleBytes = 64 << 10;
 
@@ -28,15 +30,16 @@ std::string CleanText(std::string text) {
 }  // namespace
 
 std::string PromptFromData(const v1::Data& data) {
-  if (data.paths().empty() || data.paths(0).ends_with(".jsonl")) return "";
+  if (data.paths().empty() || spec::IsJsonl(data.paths(0))) return "";
+  // No more of it: a corpus may be one line.
+  std::string text(kLookedAtBytes, '\0');
   std::ifstream file(data.paths(0), std::ios::binary);
-  std::string line;
-  while (line.empty() && std::getline(file, line)) {
-    if (line.size() > (64 << 10)) return "";
-  }
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  text.erase(0, text.find_first_not_of('\n'));
+  std::string line = CutUtf8(text.substr(0, text.find('\n')), kPromptBytes);
   if (FirstBadByte(line) != std::string::npos) return "";
-  if (line.size() <= kPromptBytes) return line;
-  line = CutUtf8(line, kPromptBytes);
+  if (line.size() == text.size() || text[line.size()] == '\n') return line;
   const size_t blank = line.rfind(' ');
   return blank == std::string::npos ? line : line.substr(0, blank);
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "base/utf8.h"
+#include "coordinator/planner/spec/data_paths.h"
 #include "coordinator/planner/spec/device_rules.h"
 #include "coordinator/planner/spec/keys.h"
 #include "coordinator/planner/spec/recovery_rules.h"
@@ -159,8 +159,7 @@ class Rules {
       return;
     // Indexed files may hold any ids; those of a text are known.
     for (const std::string& path : data.paths()) {
-      const std::string extension = std::filesystem::path(path).extension();
-      if (extension != ".txt" && extension != ".jsonl") continue;
+      if (!IsJsonl(path) && !path.ends_with(".txt")) continue;
       return Add("model.vocab_size",
                  "is {} but data.tokenizer byte makes {} different tokens; choose at least {}",
                  spec_.model().vocab_size(), kByteVocabulary, kByteVocabulary);

@@ -1,9 +1,9 @@
 #include "worker/engine/datasets/build.h"
 
-#include <filesystem>
 #include <optional>
 #include <vector>
 
+#include "coordinator/planner/spec/data_paths.h"
 #include "worker/engine/datasets/file.h"
 #include "worker/engine/datasets/indexed.h"
 #include "worker/engine/datasets/jsonl.h"
@@ -12,11 +12,6 @@ namespace mega::datasets {
 namespace {
 
 constexpr size_t kBlockBytes = 1 << 20;
-
-bool IsJsonl(const std::string& path) {
-  const std::string extension = std::filesystem::path(path).extension();
-  return extension == ".jsonl" || extension == ".ndjson";
-}
 
 class Builder {
  public:
@@ -33,7 +28,7 @@ class Builder {
   absl::Status Add(const std::string& path) {
     MEGA_ASSIGN_OR_RETURN(File file, File::OpenToRead(path));
     const int64_t start = progress_.bytes_read;
-    if (IsJsonl(path)) {
+    if (spec::IsJsonl(path)) {
       MEGA_RETURN_IF_ERROR(ReadJsonl(file, [&](std::string_view text, int64_t bytes_read) {
         const absl::Status status = Encode(text);
         progress_.bytes_read = start + bytes_read;

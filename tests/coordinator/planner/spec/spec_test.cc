@@ -241,6 +241,13 @@ INSTANTIATE_TEST_SUITE_P(
                 [](v1::JobSpec& s) { s.mutable_model()->set_vocab_size(100); },
                 "model.vocab_size is 100 but data.tokenizer byte makes 256 different tokens; "
                 "choose at least 256"},
+        BadCase{"VocabularyBelowTokenizerOfJsonLines",
+                [](v1::JobSpec& s) {
+                  s.mutable_data()->set_paths(0, "/data/more.ndjson");
+                  s.mutable_model()->set_vocab_size(100);
+                },
+                "model.vocab_size is 100 but data.tokenizer byte makes 256 different tokens; "
+                "choose at least 256"},
         BadCase{"SplitOfWords", [](v1::JobSpec& s) { s.mutable_data()->set_split("90,ten"); },
                 "data.split '90,ten' has the share 'ten', which is not a number from 0 to 1e18; "
                 "give the shares of train, validation and test, as in 949,50,1"},
