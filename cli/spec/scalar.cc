@@ -2,48 +2,18 @@
 // must be whole: 1.5T is exact, and 1e300 overflows instead of wrapping.
 #include "cli/spec/scalar.h"
 
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <span>
 
 #include "absl/strings/ascii.h"
+#include "coordinator/planner/spec/units.h"
 
 namespace mega::cli {
 namespace {
 
-struct Suffix {
-  std::string_view text;
-  int64_t factor;
-};
-
-constexpr int64_t kKilo = 1'000, kMega = 1'000'000, kGiga = 1'000'000'000,
-                  kTera = 1'000'000'000'000;
-constexpr std::array<Suffix, 9> kByteSuffixes = {{{"Ki", int64_t{1} << 10},
-                                                  {"Mi", int64_t{1} << 20},
-                                                  {"Gi", int64_t{1} << 30},
-                                                  {"Ti", int64_t{1} << 40},
-                                                  {"k", kKilo},
-                                                  {"M", kMega},
-                                                  {"G", kGiga},
-                                                  {"T", kTera},
-                                                  {"B", 1}}};
-constexpr std::array<Suffix, 4> kCountSuffixes = {
-    {{"k", kKilo}, {"M", kMega}, {"B", kGiga}, {"T", kTera}}};
-// In nanoseconds; "ms" before "m".
-constexpr std::array<Suffix, 5> kTimeSuffixes = {{{"ms", 1'000'000},
-                                                  {"s", kGiga},
-                                                  {"m", 60 * kGiga},
-                                                  {"h", 3'600 * kGiga},
-                                                  {"d", 86'400 * kGiga}}};
-
-std::span<const Suffix> SuffixesOf(std::string_view unit) {
-  if (unit == "bytes") return kByteSuffixes;
-  if (unit == "tokens" || unit == "steps") return kCountSuffixes;
-  return {};
-}
+constexpr int64_t kGiga = 1'000'000'000;
 
 // value = digits × 10^exponent, with its sign.
 struct Decimal {
@@ -137,7 +107,7 @@ absl::StatusOr<int64_t> ParseInteger(std::string_view text, std::string_view uni
   const std::optional<Decimal> number = TakeDecimal(rest);
   int64_t factor = 1;
   bool known = rest.empty();
-  for (const Suffix& suffix : SuffixesOf(unit)) {
+  for (const spec::Suffix& suffix : spec::SuffixesOf(unit)) {
     if (rest != suffix.text) continue;
     factor = suffix.factor;
     known = true;
@@ -187,7 +157,7 @@ absl::StatusOr<google::protobuf::Duration> ParseDuration(std::string_view text) 
     if (first) negative = number->negative;
     number->negative = false;
     int64_t factor = 0;
-    for (const Suffix& suffix : kTimeSuffixes) {
+    for (const spec::Suffix& suffix : spec::TimeSuffixes()) {
       if (!rest.starts_with(suffix.text)) continue;
       factor = suffix.factor;
       rest.remove_prefix(suffix.text.size());

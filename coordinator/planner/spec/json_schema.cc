@@ -1,9 +1,15 @@
 #include "coordinator/planner/spec/json_schema.h"
 
+#include <span>
+#include <string>
+#include <string_view>
+
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "coordinator/planner/spec/keys.h"
 #include "coordinator/planner/spec/spec.h"
+#include "coordinator/planner/spec/units.h"
 #include "nlohmann/json.hpp"
 
 namespace mega::spec {
@@ -14,9 +20,25 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr char kDurationPattern[] = "^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d))+$";
-// 1.5T tokens, 500k steps, 80Gi.
-constexpr char kQuantityPattern[] = "^[0-9][0-9_]*(\\.[0-9]+)?([kKMBGTP]|[KMGTP]i)?$";
+std::string OneOf(std::span<const Suffix> suffixes) {
+  std::string words;
+  for (const Suffix& suffix : suffixes) words.append(words.empty() ? "" : "|").append(suffix.text);
+  return "(" + words + ")";
+}
+
+// "1.5T" tokens, "500k" steps; 0123 is octal to others, and refused.
+std::string QuantityPattern(std::string_view unit) {
+  return absl::StrCat("^\\+?((0|[1-9][0-9]*)(\\.[0-9]*)?|\\.[0-9]+)([eE][+-]?[0-9]+)?",
+                      OneOf(SuffixesOf(unit)), "?$");
+}
+
+// "1h30m", or seconds.
+std::string DurationPattern() {
+  const std::string number = "([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?";
+  const std::string more = "[0-9]+\\.?[0-9]*([eE][+-]?[0-9]+)?";
+  const std::string suffix = OneOf(TimeSuffixes());
+  return absl::StrCat("^\\+?", number, "(", suffix, "(", more, suffix, ")*)?$");
+}
 
 // A rule's text as the JSON value of the field's type.
 Json Value(const FieldDescriptor& field, const std::string& text) {
@@ -52,19 +74,32 @@ std::vector<std::string> AvailableWords(const v1::KeyRule& rule) {
   return words;
 }
 
+Json OrText(const Json& number, const std::string& pattern) {
+  return {{"anyOf", {number, {{"type", "string"}, {"pattern", pattern}}}}};
+}
+
 Json NumberSchema(const FieldDescriptor& field, const v1::KeyRule& rule, const char* type) {
   Json number = {{"type", type}};
   if (!rule.min().empty()) number["minimum"] = Value(field, rule.min());
   if (!rule.max().empty()) number["maximum"] = Value(field, rule.max());
   if (!rule.unavailable_words().empty())
     number["not"] = {{"enum", Values(field, Words(rule.unavailable_words()))}};
-  if (rule.unit().empty()) return number;
-  return {{"anyOf", {number, {{"type", "string"}, {"pattern", kQuantityPattern}}}}};
+  if (SuffixesOf(rule.unit()).empty()) return number;
+  return OrText(number, QuantityPattern(rule.unit()));
+}
+
+// Its bounds are in seconds, as a bare number is.
+Json DurationSchema(const v1::KeyRule& rule) {
+  Json seconds = {{"type", "number"}};
+  double bound = 0;
+  if (absl::SimpleAtod(rule.min(), &bound)) seconds["minimum"] = bound;
+  if (absl::SimpleAtod(rule.max(), &bound)) seconds["maximum"] = bound;
+  return OrText(seconds, DurationPattern());
 }
 
 // What one value may be, before "auto" and lists.
 Json ValueSchema(const FieldDescriptor& field, const v1::KeyRule& rule) {
-  if (IsDuration(field)) return {{"type", "string"}, {"pattern", kDurationPattern}};
+  if (IsDuration(field)) return DurationSchema(rule);
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT64:
       return NumberSchema(field, rule, "integer");
