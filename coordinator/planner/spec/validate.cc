@@ -202,15 +202,14 @@ void CheckMetadata(const v1::JobMetadata& metadata, std::vector<Violation>& out)
   const auto add = [&out](const std::string& field, const std::string& rest) {
     out.push_back({field, field + " " + rest});
   };
-  constexpr char kDnsRule[] =
-      "use 1 to 63 small letters, digits and inner dashes, as in llama-test-1";
+  const std::string rule = fmt::format("write {}, as in llama-test-1", kDnsLabelRule);
   if (metadata.name().empty()) {
-    add("metadata.name", fmt::format("is not set; {}", kDnsRule));
+    add("metadata.name", fmt::format("is not set; {}", rule));
   } else if (!IsDnsLabel(metadata.name())) {
-    add("metadata.name", fmt::format("is '{}'; {}", Shown(metadata.name()), kDnsRule));
+    add("metadata.name", fmt::format("is '{}'; {}", Shown(metadata.name()), rule));
   }
   if (!metadata.namespace_().empty() && !IsDnsLabel(metadata.namespace_()))
-    add("metadata.namespace", fmt::format("is '{}'; {}", Shown(metadata.namespace_()), kDnsRule));
+    add("metadata.namespace", fmt::format("is '{}'; {}", Shown(metadata.namespace_()), rule));
   if (static_cast<size_t>(metadata.labels_size()) > kMostLabels)
     return add("metadata.labels",
                fmt::format("has {} entries; give at most {}", metadata.labels_size(), kMostLabels));
