@@ -29,14 +29,10 @@ int List(const Shell& shell, const Options& options) {
   if (!client.ok()) return Fail(client.status());
   const absl::StatusOr<v1::Job> job = client->GetJob(options.handle);
   if (!job.ok()) return Fail(job.status());
-  if (options.output == Output::kJson) {
+  if (options.output != Output::kTable) {
     for (const v1::Manifest& manifest : job->checkpoints())
-      PrintStdout(ToJsonLine(manifest) + "\n");
-    return kExitOk;
-  }
-  if (options.output == Output::kName) {
-    for (const v1::Manifest& manifest : job->checkpoints())
-      PrintStdout(Printable(manifest.directory()) + "\n");
+      PrintStdout(StreamedMessage(manifest, options.output,
+                                  [&] { return Printable(manifest.directory()); }));
     return kExitOk;
   }
   if (job->checkpoints().empty()) {
@@ -169,8 +165,9 @@ int Verify(const Shell& shell, const Which& which) {
   ExitOnInterrupt();
   const absl::StatusOr<Found> found = Find(shell, which);
   if (!found.ok()) return Fail(found.status());
+  // The engine knows no YAML; its JSON is some.
   return BecomeEngine({"checkpoint", "verify", "-o",
-                       which.output == Output::kJson ? "json" : "text", "--", found->folder});
+                       which.output == Output::kTable ? "text" : "json", "--", found->folder});
 }
 
 Command AddFolderCommand(Command checkpoints, const std::shared_ptr<Which>& which,
@@ -204,7 +201,7 @@ void AddCheckpoints(Command program, const Shell& shell) {
   Command list = command.AddCommand("list", "List the committed checkpoints, oldest first",
                                     "megactl checkpoints list shakespeare");
   AddJob(list, options->handle).Required();
-  AddOutput(list, options->output, {Output::kTable, Output::kJson, Output::kName});
+  AddOutput(list, options->output, {Output::kTable, Output::kJson, Output::kYaml, Output::kName});
   list.OnRun([&shell, options] { return List(shell, *options); });
 
   auto which = std::make_shared<Which>();
@@ -216,7 +213,8 @@ void AddCheckpoints(Command program, const Shell& shell) {
   AddFolderCommand(command, which, "verify",
                    "Read all of a checkpoint and compare it with its manifest\n"
                    "Tells all damage there is, and exits with 1 if there is any.",
-                   "megactl checkpoints verify shakespeare 200", {Output::kTable, Output::kJson})
+                   "megactl checkpoints verify shakespeare 200",
+                   {Output::kTable, Output::kJson, Output::kYaml})
       .OnRun([&shell, which] { return Verify(shell, *which); });
 
   Command save = command.AddCommand("save", "Save a running job now, and let it train on",

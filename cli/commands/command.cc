@@ -68,8 +68,11 @@ void AddOutput(Command command, Output& output, const std::vector<Output>& allow
       });
 }
 
-void AddLineOutput(Command command, Output& output) {
-  AddOutput(command, output, {Output::kTable, Output::kJson});
+std::string StreamedMessage(const google::protobuf::Message& message, Output output,
+                            const std::function<std::string()>& line) {
+  if (output == Output::kJson) return ToJsonLine(message) + "\n";
+  if (output == Output::kYaml) return ToYamlDocument(message);
+  return line() + "\n";
 }
 
 int Fail(const absl::Status& status) {

@@ -11,6 +11,7 @@
 #include "cli/client/exit_code.h"
 #include "cli/spec/job_yaml.h"
 #include "cli/view/terminal.h"
+#include "google/protobuf/message.h"
 
 namespace mega::cli {
 
@@ -64,8 +65,9 @@ Option AddJob(Command command, std::string& handle);
 void AddOverrides(Command command, std::vector<std::string>& overrides);
 // -o with the words of `allowed`.
 void AddOutput(Command command, Output& output, const std::vector<Output>& allowed);
-// -o for steps and events: a line, or a JSON message, each.
-void AddLineOutput(Command command, Output& output);
+// One message of many as -o wants it: a JSON line, a YAML document, or what `line` says to people.
+std::string StreamedMessage(const google::protobuf::Message& message, Output output,
+                            const std::function<std::string()>& line);
 
 // "megactl: <message>" on stderr; returns the exit code of the status.
 int Fail(const absl::Status& status);

@@ -126,8 +126,7 @@ absl::StatusOr<View> Look(Client& client, const Options& options) {
   if (options.output != Output::kTable) {
     const google::protobuf::Message* message = &*job;
     if (options.spec) message = &job->resolved_spec();
-    view.out =
-        options.output == Output::kJson ? JsonView(*message, options.watch) : ToYaml(*message);
+    view.out = MessageView(*message, options.output, options.watch);
     return view;
   }
   if (options.spec) {

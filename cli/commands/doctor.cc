@@ -69,19 +69,20 @@ int Doctor(const Shell& shell, Output output) {
   CheckCluster(shell, checks);
   CheckThisMachine(checks);
   PrintStdout(output == Output::kJson ? ToJson(ChecksJson(checks))
-                                      : ChecksText(checks, PaletteFor(STDOUT_FILENO, shell.color)));
+              : output == Output::kYaml
+                  ? ToYaml(ChecksJson(checks))
+                  : ChecksText(checks, PaletteFor(STDOUT_FILENO, shell.color)));
   return HasFailed(checks) ? kExitFailure : kExitOk;
 }
 
 }  // namespace
 
 void AddDoctor(Command program, const Shell& shell) {
-  Command command =
-      program.AddCommand("doctor", "Check the coordinator, its nodes and this machine",
-                         "megactl doctor --coordinator head:7070");
+  Command command = program.AddCommand(
+      "doctor", "Check the coordinator, its nodes and this machine", "megactl doctor");
   command.Footer("Exit codes: 0 nothing failed (warnings may stand), 1 a check failed.");
   auto output = std::make_shared<Output>(Output::kTable);
-  AddOutput(command, *output, {Output::kTable, Output::kJson});
+  AddOutput(command, *output, {Output::kTable, Output::kJson, Output::kYaml});
   command.OnRun([&shell, output] { return Doctor(shell, *output); });
 }
 

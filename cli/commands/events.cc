@@ -6,7 +6,6 @@
 #include "cli/commands/command.h"
 #include "cli/commands/event_line.h"
 #include "cli/commands/follow.h"
-#include "cli/view/json.h"
 #include "cli/view/words.h"
 
 namespace mega::cli {
@@ -29,15 +28,15 @@ int Events(const Shell& shell, const Options& options) {
   v1::WatchEventsRequest request;
   request.set_name(job->name());
   request.set_follow(options.follow);
-  const absl::Status status = Follow<v1::JobEvent>(
-      [&] { return client->WatchEvents(request); },
-      [&](const v1::JobEvent& event) {
-        request.set_from_revision(event.revision());
-        return PrintStdout(options.output == Output::kJson ? ToJsonLine(event) + "\n"
-                                                           : FormatTime(event.time()) + "  " +
-                                                                 EventLine(event, palette) + "\n");
-      },
-      options.follow);
+  const absl::Status status =
+      Follow<v1::JobEvent>([&] { return client->WatchEvents(request); },
+                           [&](const v1::JobEvent& event) {
+                             request.set_from_revision(event.revision());
+                             return PrintStdout(StreamedMessage(event, options.output, [&] {
+                               return FormatTime(event.time()) + "  " + EventLine(event, palette);
+                             }));
+                           },
+                           options.follow);
   return status.ok() ? kExitOk : Fail(status);
 }
 
@@ -49,7 +48,7 @@ void AddEvents(Command program, const Shell& shell) {
   auto options = std::make_shared<Options>();
   AddJob(command, options->handle).Required();
   command.AddFlag("-f,--follow", options->follow, "Go on until the job ends");
-  AddLineOutput(command, options->output);
+  AddOutput(command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
   command.OnRun([&shell, options] { return Events(shell, *options); });
 }
 

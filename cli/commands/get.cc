@@ -67,10 +67,8 @@ absl::StatusOr<View> Look(Client& client, const Options& options) {
   if (is_one) message = &jobs.jobs(0);
   switch (options.output) {
     case Output::kJson:
-      view.out = JsonView(*message, options.watch);
-      break;
     case Output::kYaml:
-      view.out = ToYaml(*message);
+      view.out = MessageView(*message, options.output, options.watch);
       break;
     case Output::kName:
       for (const v1::Job& job : jobs.jobs()) view.out += Printable(job.metadata().name()) + "\n";

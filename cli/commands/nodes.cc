@@ -69,10 +69,8 @@ absl::StatusOr<View> Look(Client& client, const Options& options) {
   View view;
   switch (options.output) {
     case Output::kJson:
-      view.out = JsonView(nodes, options.watch);
-      break;
     case Output::kYaml:
-      view.out = ToYaml(nodes);
+      view.out = MessageView(nodes, options.output, options.watch);
       break;
     case Output::kName:
       for (const v1::Node& node : nodes.nodes()) view.out += Printable(node.name()) + "\n";

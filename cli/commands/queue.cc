@@ -44,10 +44,8 @@ absl::StatusOr<View> Look(Client& client, const Options& options) {
   View view;
   switch (options.output) {
     case Output::kJson:
-      view.out = JsonView(queue, options.watch);
-      break;
     case Output::kYaml:
-      view.out = ToYaml(queue);
+      view.out = MessageView(queue, options.output, options.watch);
       break;
     case Output::kName:
       for (const v1::QueueEntry& entry : queue.entries())

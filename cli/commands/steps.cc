@@ -4,7 +4,6 @@
 #include "base/command_line/command_line.h"
 #include "cli/commands/command.h"
 #include "cli/commands/follow.h"
-#include "cli/view/json.h"
 #include "cli/view/step_line.h"
 
 namespace mega::cli {
@@ -28,14 +27,14 @@ int Steps(const Shell& shell, const Options& options) {
   request.set_name(job->name());
   request.set_from_step(options.from);
   request.set_follow(options.follow);
-  const absl::Status status = Follow<v1::StepReport>(
-      [&] { return client->StreamSteps(request); },
-      [&](const v1::StepReport& report) {
-        request.set_from_step(report.step() + 1);
-        return PrintStdout(
-            (options.output == Output::kJson ? ToJsonLine(report) : StepLine(report)) + "\n");
-      },
-      options.follow);
+  const absl::Status status =
+      Follow<v1::StepReport>([&] { return client->StreamSteps(request); },
+                             [&](const v1::StepReport& report) {
+                               request.set_from_step(report.step() + 1);
+                               return PrintStdout(StreamedMessage(
+                                   report, options.output, [&] { return StepLine(report); }));
+                             },
+                             options.follow);
   return status.ok() ? kExitOk : Fail(status);
 }
 
@@ -48,7 +47,7 @@ void AddSteps(Command program, const Shell& shell) {
   AddJob(command, options->handle).Required();
   command.AddFlag("-f,--follow", options->follow, "Go on until the job ends");
   command.AddOption("--from", options->from, "First step to show").AtLeast(1).TypeName("STEP");
-  AddLineOutput(command, options->output);
+  AddOutput(command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
   command.OnRun([&shell, options] { return Steps(shell, *options); });
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/version.h"
 #include "cli/commands/command.h"
+#include "cli/view/json.h"
 #include "nlohmann/json.hpp"
 
 namespace mega::cli {
@@ -15,13 +16,13 @@ int Version(const Shell& shell, Output output) {
   absl::StatusOr<Client> client = Client::Connect(*target);
   const absl::StatusOr<v1::GetVersionResponse> coordinator =
       client.ok() ? client->GetVersion() : client.status();
-  if (output == Output::kJson) {
+  if (output != Output::kTable) {
     nlohmann::ordered_json json = {{"version", kVersion}};
     if (coordinator.ok())
       json["coordinator"] = {{"address", target->address},
                              {"version", coordinator->version()},
                              {"revision", coordinator->revision()}};
-    PrintStdout(json.dump(2) + "\n");
+    PrintStdout(output == Output::kJson ? ToJson(json) : ToYaml(json));
     return kExitOk;
   }
   PrintStdout(fmt::format("megactl {}\n", kVersion));
@@ -42,7 +43,7 @@ int Version(const Shell& shell, Output output) {
 void AddVersion(Command program, const Shell& shell) {
   Command command = program.AddCommand("version", "Show versions", "megactl version -o json");
   auto output = std::make_shared<Output>(Output::kTable);
-  AddOutput(command, *output, {Output::kTable, Output::kJson});
+  AddOutput(command, *output, {Output::kTable, Output::kJson, Output::kYaml});
   command.OnRun([&shell, output] { return Version(shell, *output); });
 }
 

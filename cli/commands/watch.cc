@@ -41,7 +41,8 @@ void PrintNote(const std::string& note) {
 }  // namespace
 
 void AddWatch(Command command, bool& watch) {
-  command.AddFlag("-w,--watch", watch, "Show it again every two seconds; JSON, a line each");
+  command.AddFlag("-w,--watch", watch,
+                  "Show it again every two seconds; JSON, a line each, YAML, a document each");
 }
 
 int Show(bool watch, const std::function<absl::StatusOr<View>()>& look) {
@@ -74,7 +75,8 @@ int Show(bool watch, const std::function<absl::StatusOr<View>()>& look) {
   }
 }
 
-std::string JsonView(const google::protobuf::Message& message, bool watch) {
+std::string MessageView(const google::protobuf::Message& message, Output output, bool watch) {
+  if (output == Output::kYaml) return watch ? ToYamlDocument(message) : ToYaml(message);
   return watch ? ToJsonLine(message) + "\n" : ToJson(message);
 }
 

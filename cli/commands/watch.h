@@ -22,7 +22,7 @@ void AddWatch(Command command, bool& watch);
 // it is another. A coordinator that is away for a while is waited for. Returns the exit code.
 int Show(bool watch, const std::function<absl::StatusOr<View>()>& look);
 
-// The message as -o json shows it: indented, or one line when it is watched.
-std::string JsonView(const google::protobuf::Message& message, bool watch);
+// The message as -o json and -o yaml show it; when it is watched, one line or document of many.
+std::string MessageView(const google::protobuf::Message& message, Output output, bool watch);
 
 }  // namespace mega::cli

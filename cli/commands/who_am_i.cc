@@ -13,8 +13,8 @@ int WhoAmI(const Shell& shell, Output output) {
   if (!client.ok()) return Fail(client.status());
   const absl::StatusOr<v1::WhoAmIResponse> me = client->WhoAmI();
   if (!me.ok()) return Fail(me.status());
-  if (output == Output::kJson) {
-    PrintStdout(ToJson(*me));
+  if (output != Output::kTable) {
+    PrintStdout(output == Output::kJson ? ToJson(*me) : ToYaml(*me));
     return kExitOk;
   }
   std::string text = Printable(me->user());
@@ -33,7 +33,7 @@ void AddWhoAmI(Command program, const Shell& shell) {
   Command command =
       program.AddCommand("whoami", "Show who the coordinator takes you for", "megactl whoami");
   auto output = std::make_shared<Output>(Output::kTable);
-  AddOutput(command, *output, {Output::kTable, Output::kJson});
+  AddOutput(command, *output, {Output::kTable, Output::kJson, Output::kYaml});
   command.OnRun([&shell, output] { return WhoAmI(shell, *output); });
 }
 

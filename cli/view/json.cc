@@ -116,4 +116,8 @@ std::string ToYaml(const ordered_json& json) {
 
 std::string ToYaml(const google::protobuf::Message& message) { return ToYaml(JsonOf(message)); }
 
+std::string ToYamlDocument(const google::protobuf::Message& message) {
+  return "---\n" + ToYaml(message);
+}
+
 }  // namespace mega::cli

@@ -15,6 +15,7 @@ std::string ToJson(const google::protobuf::Message& message);  // indented, newl
 std::string ToJson(const nlohmann::ordered_json& json);
 std::string ToJsonLine(const google::protobuf::Message& message);  // one line, without newline
 std::string ToYaml(const google::protobuf::Message& message);
+std::string ToYamlDocument(const google::protobuf::Message& message);  // after ---, one of several
 std::string ToYaml(const nlohmann::ordered_json& json);
 
 }  // namespace mega::cli

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "absl/strings/str_split.h"
 #include "fmt/core.h"
 #include "nlohmann/json.hpp"
 #include "tests/cli/commands/commands_fixture.h"
@@ -11,6 +12,7 @@
 namespace mega::cli {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kTiny[] = MEGA_SOURCE_DIR "/deploy/examples/tiny.yaml";
@@ -223,8 +225,8 @@ TEST_F(CommandsTest, ListsAllPages) {
   };
   EXPECT_EQ(Run({"get", "-o", "name"}).out, "tiny\ntiny\n");
   EXPECT_EQ(Run({"get", "-A", "--no-headers"}).code, 0);
-  EXPECT_THAT(parents, ::testing::ElementsAre("namespaces/default", "namespaces/default",
-                                              "namespaces/-", "namespaces/-"));
+  EXPECT_THAT(parents, ElementsAre("namespaces/default", "namespaces/default", "namespaces/-",
+                                   "namespaces/-"));
 }
 
 TEST_F(CommandsTest, NamespaceNarrowsAHandle) {
@@ -260,7 +262,7 @@ TEST_F(CommandsTest, StepsResumeWhereTheyBroke) {
   std::istringstream lines(result.out);
   for (std::string line; std::getline(lines, line);)
     steps.push_back(nlohmann::json::parse(line)["step"]);
-  EXPECT_THAT(steps, ::testing::ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4));
 }
 
 TEST_F(CommandsTest, LogsResumeByOffsetAndNameTheirRanks) {
@@ -524,6 +526,51 @@ TEST_F(CommandsTest, DrainSendsItsReasonAndGrace) {
   EXPECT_EQ(asked.reason(), "loud fan");
   EXPECT_EQ(asked.grace().seconds(), 5);
   EXPECT_TRUE(nlohmann::json::parse(Run({"drain", "node-1", "-o", "json"}).out)["draining"]);
+}
+
+// Wherever there is -o; a stream is a document each.
+TEST_F(CommandsTest, YamlIsAnOutputOfEveryCommand) {
+  coordinator_.get = [](const v1::GetJobRequest&, v1::Job* job) {
+    Fill(job, v1::JOB_PHASE_SUCCEEDED);
+    for (int64_t step : {10, 20}) job->add_checkpoints()->set_step(step);
+    return grpc::Status::OK;
+  };
+  coordinator_.steps = [](const v1::StreamStepsRequest&,
+                          grpc::ServerWriter<v1::StepReport>* writer) {
+    v1::StepReport report;
+    for (int64_t step : {1, 2}) report.set_step(step), writer->Write(report);
+    return grpc::Status::OK;
+  };
+  coordinator_.events = [](const v1::WatchEventsRequest&,
+                           grpc::ServerWriter<v1::JobEvent>* writer) {
+    v1::JobEvent event;
+    for (int64_t revision : {1, 2}) event.set_revision(revision), writer->Write(event);
+    return grpc::Status::OK;
+  };
+  const auto yaml = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"-o", "yaml"});
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.err, "") << arguments[0];
+    return result.out;
+  };
+  const auto documents = [&](const std::vector<std::string>& arguments) {
+    return std::vector<std::string>(absl::StrSplit(yaml(arguments), "---\n"));
+  };
+  EXPECT_THAT(documents({"steps", "tiny"}),
+              ElementsAre("", HasSubstr("step: 1\n"), HasSubstr("step: 2\n")));
+  EXPECT_THAT(documents({"events", "tiny"}),
+              ElementsAre("", HasSubstr("revision: 1\n"), HasSubstr("revision: 2\n")));
+  EXPECT_THAT(documents({"checkpoints", "list", "tiny"}),
+              ElementsAre("", HasSubstr("step: 10\n"), HasSubstr("step: 20\n")));
+  EXPECT_THAT(yaml({"version"}), HasSubstr("coordinator:\n  address: "));
+  EXPECT_THAT(yaml({"doctor"}),
+              HasSubstr("checks:\n  -\n    name: coordinator\n    verdict: ok\n"));
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"whoami"}, {"checkpoints", "verify"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.push_back("--help");
+    EXPECT_THAT(RunAlone(arguments).out, HasSubstr("json, yaml")) << command.back();
+  }
 }
 
 TEST_F(CommandsTest, SmallCommandsWork) {

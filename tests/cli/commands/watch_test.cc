@@ -27,6 +27,12 @@ TEST_F(CommandsTest, AWatchedJobIsALineForEachChangeUntilItHasEnded) {
   ASSERT_EQ(lines.size(), 2u) << json.out;  // what has not changed is not said again
   EXPECT_EQ(nlohmann::json::parse(lines[0])["phase"], "JOB_PHASE_RUNNING");
   EXPECT_EQ(nlohmann::json::parse(lines[1])["phase"], "JOB_PHASE_SUCCEEDED");
+
+  looks = 0;
+  const Result yaml = Run({"get", "tiny", "--watch", "-o", "yaml"});
+  const std::vector<std::string> documents = absl::StrSplit(yaml.out, "---\n", absl::SkipEmpty());
+  ASSERT_EQ(documents.size(), 2u) << yaml.out;
+  EXPECT_THAT(documents[1], HasSubstr("phase: JOB_PHASE_SUCCEEDED\n"));
 }
 
 TEST_F(CommandsTest, AWatchedDescriptionEndsWithTheJob) {
