@@ -209,7 +209,8 @@ TEST_F(CheckpointsTest, RestartNamesTheCheckpoint) {
   EXPECT_EQ(asked.from_step(), 10);
   EXPECT_THAT(Run({"restart", "tiny", "--from-beginning"}).out, HasSubstr("from its beginning"));
   EXPECT_TRUE(asked.from_beginning());
-  Run({"restart", "tiny"});
+  const Result newest = Run({"restart", "tiny"});
+  EXPECT_EQ(newest.code, 0) << newest.err;
   EXPECT_EQ(asked.from_step(), 0);
   EXPECT_FALSE(asked.from_beginning());
   EXPECT_EQ(Run({"restart", "tiny", "--from-step", "10", "--from-beginning"}).code, 2);
