@@ -124,6 +124,13 @@ void AddRecord(v1::Job& job, v1::RecoveryRecord record, absl::Time now) {
   }
 }
 
+const v1::RecoveryRecord* NewestDecision(const v1::Job& job) {
+  const auto& records = job.recoveries();
+  const auto newest = std::find_if(records.rbegin(), records.rend(),
+                                   [](const auto& record) { return record.rung() != kRollBack; });
+  return newest == records.rend() ? nullptr : &*newest;
+}
+
 v1::RecoveryRecord* FindRecord(v1::Job& job) {
   if (job.recoveries().empty() || job.attempts_size() < 2) return nullptr;
   v1::RecoveryRecord& record = *job.mutable_recoveries()->rbegin();

@@ -43,6 +43,8 @@ absl::Time LeftOutUntil(const v1::Job& job, absl::Time now);
 
 // Adds the record; forgets what no budget counts any more.
 void AddRecord(v1::Job& job, v1::RecoveryRecord record, absl::Time now);
+// The newest record but for those of going back, which say nothing about nodes; null without one.
+const v1::RecoveryRecord* NewestDecision(const v1::Job& job);
 // The record of what led to the newest attempt; null if it follows no failure.
 v1::RecoveryRecord* FindRecord(v1::Job& job);
 // The newest attempt has its nodes.

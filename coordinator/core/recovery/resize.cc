@@ -48,9 +48,9 @@ int64_t CountRoom(const Draft& draft, const v1::Job& job, const NodeId& without 
 
 // The ladder chose to go on with fewer nodes at once.
 bool ShrinksAtOnce(const v1::Job& job) {
-  if (job.recoveries().empty() || job.attempts().empty()) return false;
-  const v1::RecoveryRecord& record = *job.recoveries().rbegin();
-  return record.rung() == kShrink && record.attempt() == NewestAttempt(job).number();
+  const v1::RecoveryRecord* record = NewestDecision(job);
+  return record != nullptr && record->rung() == kShrink && !job.attempts().empty() &&
+         record->attempt() == NewestAttempt(job).number();
 }
 
 }  // namespace
@@ -122,7 +122,10 @@ void NoteSize(Draft& draft, v1::Job& job) {
   if (from == to) return;
   const std::string what = fmt::format("from {} to {} nodes", from, to);
   v1::RecoveryRecord* record = FindRecord(job);
-  if (record != nullptr && to < from && to < WantedNodes(job)) {
+  if (record != nullptr && record->rung() == kRollBack) {
+    // It stays what it is: a user's wish, which no budget counts.
+    record->set_decided_by(fmt::format("{}; {}", record->decided_by(), what));
+  } else if (record != nullptr && to < from && to < WantedNodes(job)) {
     if (record->rung() != kShrink) {
       record->set_rung(std::string(kShrink));
       record->set_decided_by(

@@ -131,6 +131,30 @@ TEST(Shrink, TheRungIsTakenAtOnceForANodeThatFailsAgain) {
   EXPECT_EQ(elastic.cluster.attempt("job").number(), 4);
 }
 
+// Case: the record of going back hid the decision, and the node that had failed was taken again.
+TEST(Shrink, IsNotForgottenWhenAUserGoesBackMeanwhile) {
+  Elastic elastic([](v1::JobSpec& spec) {
+    spec.mutable_elastic()->clear_on_loss();
+    for (const char* rung : {"retry", "shrink", "stop"}) spec.mutable_recovery()->add_ladder(rung);
+  });
+  elastic.Save(10);
+  for (const int64_t rank : {0, 1, 1}) {
+    elastic.cluster.Exit("job", rank, 1);
+    elastic.EndAll();
+  }
+  ASSERT_EQ(elastic.job().phase(), v1::JOB_PHASE_RECOVERING) << "its back-off";
+  ASSERT_EQ(elastic.job().recoveries().rbegin()->rung(), "shrink");
+  EXPECT_EQ(elastic.Restart(10).code(), 0);
+  ASSERT_EQ(elastic.cluster.attempt("job").number(), 4);
+  EXPECT_THAT(elastic.nodes(), ElementsAre("a"));
+  EXPECT_THAT(elastic.cluster.events("job"), Contains("SHRUNK"));
+  ASSERT_EQ(elastic.job().recoveries_size(), 4);
+  EXPECT_EQ(elastic.job().recoveries(2).rung(), "shrink");
+  const v1::RecoveryRecord& went_back = elastic.job().recoveries(3);
+  EXPECT_EQ(went_back.rung(), "roll_back");
+  EXPECT_EQ(went_back.decided_by(), "a user; from 2 to 1 nodes");
+}
+
 TEST(Shrink, KeepsItsBudget) {
   Elastic elastic(
       [](v1::JobSpec& spec) { spec.mutable_recovery()->mutable_budgets()->set_shrink(0); });
