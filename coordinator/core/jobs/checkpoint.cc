@@ -203,6 +203,16 @@ void Commit(Draft& draft, v1::Job& job, v1::Manifest manifest) {
   ResizeIfSaved(draft, job, manifest.step());
 }
 
+// The node has not acked yet that its rank is to take the part back. Which steps have failed is
+// forgotten with the process; its orders are not.
+bool IsTakenBack(const State& state, const NodeId& node, const v1::CheckpointPart& part) {
+  return std::ranges::any_of(CommandsOf(state, node), [&](const auto& entry) {
+    const v1::CheckpointRejected& rejected = entry.second.command().checkpoint_rejected();
+    return rejected.job_uid() == part.job_uid() && rejected.epoch() == part.epoch() &&
+           rejected.step() == part.step();
+  });
+}
+
 // The parts of the other ranks will never be a checkpoint; kept, they would fill the disk that is
 // full already. Said once a step, however many ranks fail.
 void GiveUp(Draft& draft, const v1::Job& job, const v1::CheckpointFailed& failed,
@@ -238,7 +248,10 @@ void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart
     return;
   }
   Parts& parts = draft.live().parts;
-  if (HasFailed(parts, part.job_uid(), part.step(), part.epoch())) return;
+  if (HasFailed(parts, part.job_uid(), part.step(), part.epoch()) ||
+      IsTakenBack(draft.state(), node, part)) {
+    return;
+  }
   if (IsRolledBack(*found, *attempt) && !draft.options().mutants.save_after_roll_back) {
     return Reject(draft, *found, part.step(), "the job goes on from an older checkpoint");
   }

@@ -137,6 +137,24 @@ TEST(Parts, AFailedStepCostsNoOtherAndIsTold) {
   EXPECT_EQ(cluster.job(uid).checkpoints_size(), 1);
 }
 
+// Case: the coordinator started anew before its order had reached anybody, and committed the parts
+// that it was told again, while the ranks took them back.
+TEST(Parts, WhatIsToBeTakenBackIsNotCommittedByTheNextProcess) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  const int64_t heard = cluster.sent["a"].back().seq();
+  cluster.Say("b", Failed(cluster.ref(uid, 1), 20));
+  cluster.Restart();
+  for (const int64_t rank : {0, 1}) {
+    cluster.Hello(rank == 0 ? "a" : "b",
+                  {.devices = 1, .running = {cluster.ref(uid, rank)}, .last_command_seq = heard});
+  }
+  for (const int64_t rank : {0, 1}) cluster.Save(uid, 20, rank);
+  EXPECT_TRUE(cluster.job(uid).checkpoints().empty());
+  for (const int64_t rank : {0, 1}) cluster.Save(uid, 30, rank);
+  EXPECT_EQ(cluster.job(uid).checkpoints_size(), 1);
+}
+
 TEST(Parts, AStepOlderThanAllUnderWayIsGivenUpOnce) {
   Cluster cluster;
   const JobUid uid = RunningPair(cluster);
