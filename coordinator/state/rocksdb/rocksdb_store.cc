@@ -10,6 +10,7 @@
 #include "coordinator/core/apply.h"
 #include "coordinator/state/rocksdb/database_folder.h"
 #include "coordinator/state/rocksdb/keys.h"
+#include "coordinator/state/rocksdb/records.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
 #include "rocksdb/write_batch.h"
@@ -79,68 +80,6 @@ bool IsLocked(const rocksdb::Status& status, const std::string& folder) {
   const bool is_held =
       has("While lock file: " + folder + "/LOCK") && !has("/LOCK: No locks available");
   return status.IsIOError() && (is_held || has("lock hold by current process"));
-}
-
-void Add(rocksdb::WriteBatch& batch, rocksdb::ColumnFamilyHandle* state,
-         rocksdb::ColumnFamilyHandle* steps, const v1::Mutation& mutation) {
-  using keys::Of;
-  switch (mutation.kind_case()) {
-    case v1::Mutation::kPutJob: {
-      const v1::Job& job = mutation.put_job();
-      batch.Put(state, Of(keys::kJob, job.uid()), job.SerializeAsString());
-      return;
-    }
-    case v1::Mutation::kPutNode: {
-      const v1::Node& node = mutation.put_node();
-      batch.Put(state, Of(keys::kNode, node.name()), node.SerializeAsString());
-      return;
-    }
-    case v1::Mutation::kDeleteNode:
-      batch.Delete(state, Of(keys::kNode, mutation.delete_node()));
-      return;
-    case v1::Mutation::kPutEvent: {
-      const v1::JobEvent& event = mutation.put_event();
-      batch.Put(state, Of(keys::kEvent, event.job_uid(), event.revision()),
-                event.SerializeAsString());
-      return;
-    }
-    case v1::Mutation::kDeleteEvent: {
-      const v1::JobEventKey& key = mutation.delete_event();
-      batch.Delete(state, Of(keys::kEvent, key.job_uid(), key.revision()));
-      return;
-    }
-    case v1::Mutation::kPutMeta:
-      batch.Put(state, std::string(keys::kMeta), mutation.put_meta().SerializeAsString());
-      return;
-    case v1::Mutation::kPutCommand: {
-      const v1::PendingCommand& pending = mutation.put_command();
-      batch.Put(state, Of(keys::kCommand, pending.node(), pending.command().seq()),
-                pending.SerializeAsString());
-      return;
-    }
-    case v1::Mutation::kDeleteCommand: {
-      const v1::PendingCommandKey& key = mutation.delete_command();
-      batch.Delete(state, Of(keys::kCommand, key.node(), key.seq()));
-      return;
-    }
-    case v1::Mutation::kPutNamespace: {
-      const v1::Namespace& limits = mutation.put_namespace();
-      batch.Put(state, Of(keys::kNamespace, limits.name()), limits.SerializeAsString());
-      return;
-    }
-    case v1::Mutation::kDeleteNamespace:
-      batch.Delete(state, Of(keys::kNamespace, mutation.delete_namespace()));
-      return;
-    case v1::Mutation::kDeleteJob: {
-      const std::string& uid = mutation.delete_job();
-      batch.Delete(state, Of(keys::kJob, uid));
-      batch.DeleteRange(state, Of(keys::kEvent, uid, 0), Of(keys::kEvent, uid, -1));
-      batch.DeleteRange(steps, Of(keys::kStep, uid, 0), Of(keys::kStep, uid, -1));
-      return;
-    }
-    case v1::Mutation::KIND_NOT_SET:
-      return;
-  }
 }
 
 }  // namespace
@@ -337,9 +276,10 @@ absl::Status RocksDbStore::Write(rocksdb::WriteBatch& batch, bool sync, std::str
 
 absl::Status RocksDbStore::Commit(std::span<const v1::Mutation> mutations) {
   rocksdb::WriteBatch batch;
+  Records records(batch, state_, steps_);
   std::optional<int64_t> revision;
   for (const v1::Mutation& mutation : mutations) {
-    Add(batch, state_, steps_, mutation);
+    MEGA_RETURN_IF_ERROR(records.Add(mutation));
     if (mutation.has_put_meta()) revision = mutation.put_meta().revision();
   }
   MEGA_RETURN_IF_ERROR(Write(batch, /*sync=*/true, "changes"));
@@ -349,10 +289,8 @@ absl::Status RocksDbStore::Commit(std::span<const v1::Mutation> mutations) {
 
 absl::Status RocksDbStore::AppendSteps(std::span<const v1::StepReport> reports) {
   rocksdb::WriteBatch batch;
-  for (const v1::StepReport& report : reports) {
-    batch.Put(steps_, keys::Of(keys::kStep, report.job_uid(), report.step()),
-              report.SerializeAsString());
-  }
+  Records records(batch, state_, steps_);
+  for (const v1::StepReport& report : reports) MEGA_RETURN_IF_ERROR(records.Add(report));
   return Write(batch, /*sync=*/false, "steps");
 }
 
