@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
+#include "base/byte_count.h"
 #include "cli/client/errors.h"
 #include "cli/view/table.h"
 #include "cli/view/words.h"

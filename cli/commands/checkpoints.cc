@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/byte_count.h"
 #include "cli/commands/checkpoint_view.h"
 #include "cli/commands/command.h"
 #include "cli/commands/engine_process.h"

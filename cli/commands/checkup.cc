@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_join.h"
+#include "base/byte_count.h"
 #include "base/clock.h"
 #include "cli/client/errors.h"
 #include "cli/commands/worker_command.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "base/byte_count.h"
 #include "base/clock.h"
 #include "cli/commands/goodput_view.h"
 #include "cli/commands/plan_view.h"

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/byte_count.h"
 #include "cli/client/errors.h"
 #include "cli/view/table.h"
 #include "cli/view/words.h"

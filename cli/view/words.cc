@@ -39,13 +39,6 @@ std::string FormatSpan(absl::Duration span) {
   return fmt::format("{}d{:02}h", s / 86'400, s % 86'400 / 3600);
 }
 
-std::string FormatBytes(double bytes) {
-  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  size_t unit = 0;
-  while (bytes >= 1024 && unit + 1 < std::size(kUnits)) bytes /= 1024, ++unit;
-  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
-}
-
 std::string FormatCount(double count) {
   static constexpr const char* kUnits[] = {"", "k", "M", "B", "T"};
   size_t unit = 0;

@@ -16,7 +16,6 @@ std::string AttemptName(v1::AttemptState state);  // "Stopping"
 std::string NodeName(v1::NodeState state);        // "Ready"
 
 std::string FormatSpan(absl::Duration span);  // "42s", "3m12s", "2h05m", "4d03h"
-std::string FormatBytes(double bytes);        // "1.5 GiB"
 std::string FormatCount(double count);        // "950", "1.25M", "12.3k"
 // Since `time`, "-" when it is unset.
 std::string FormatAge(const google::protobuf::Timestamp& time, bool is_set, absl::Time now);

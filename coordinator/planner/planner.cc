@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "base/byte_count.h"
 #include "coordinator/planner/layout/rank_mesh.h"
 #include "coordinator/planner/layout/stages.h"
 #include "coordinator/planner/layout/validate.h"
@@ -23,12 +24,7 @@ constexpr int64_t kMostRanks = int64_t{1} << 24;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
-std::string Size(int64_t bytes) {
-  constexpr double kMi = 1 << 20, kGi = 1 << 30;
-  const auto value = static_cast<double>(bytes);
-  return value < kGi ? fmt::format("{:.1f} MiB", value / kMi)
-                     : fmt::format("{:.1f} GiB", value / kGi);
-}
+std::string Size(int64_t bytes) { return FormatBytes(static_cast<double>(bytes)); }
 
 class PlanMaker {
  public:

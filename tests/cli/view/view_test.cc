@@ -99,7 +99,6 @@ TEST(Words, AreShort) {
   EXPECT_EQ(FormatSpan(absl::Milliseconds(1234)), "1.2s");
   EXPECT_EQ(FormatSpan(absl::Seconds(3725)), "1h02m");
   EXPECT_EQ(FormatSpan(absl::Seconds(-5)), "0s");
-  EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
   EXPECT_EQ(FormatCount(950), "950");
   EXPECT_EQ(FormatCount(999.9), "1.00k");
   EXPECT_EQ(FormatCount(1.25e6), "1.25M");

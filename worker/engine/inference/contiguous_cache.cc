@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/byte_count.h"
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
 
@@ -16,13 +17,12 @@ absl::StatusOr<ContiguousCache> ContiguousCache::Make(const planner::ModelSpec& 
     absl::StatusOr<Tensor> tensor = pool.TryAllocate(DType::kF32, shape, Purpose::kActivations);
     if (!tensor.ok()) {
       // Not the pool's words: its advice is of training.
-      constexpr double kGi = 1 << 30;
       double bytes = 2 * sizeof(float);
       for (const int64_t dim : shape.dims()) bytes *= static_cast<double>(dim);
       return absl::ResourceExhaustedError(fmt::format(
-          "the keys and values of {} {} with up to {} tokens each need {:.1f} GiB, which the "
+          "the keys and values of {} {} with up to {} tokens each need {}, which the "
           "device does not have; lower max_new_tokens, or give fewer prompts at once",
-          sequences, sequences == 1 ? "sequence" : "sequences", capacity, bytes / kGi));
+          sequences, sequences == 1 ? "sequence" : "sequences", capacity, FormatBytes(bytes)));
     }
     *half = *std::move(tensor);
   }
