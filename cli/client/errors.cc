@@ -31,7 +31,8 @@ int ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kPermissionDenied:
       return kExitAuth;
     case absl::StatusCode::kUnavailable:
-      return kExitUnreachable;
+      // With a reason the coordinator itself has spoken: it can be reached.
+      return ReasonOf(status).empty() ? kExitUnreachable : kExitFailure;
     case absl::StatusCode::kDeadlineExceeded:
       return kExitTimeout;
     case absl::StatusCode::kInvalidArgument:

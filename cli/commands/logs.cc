@@ -1,10 +1,10 @@
 // megactl logs: what ranks wrote. Resumes by offset after a lost connection, goes on with the next
-// attempt after a restart, ends when the job has.
+// attempt after a restart, ends when the job has. A node that is away hides no other's logs.
 #include <unistd.h>
 
 #include <map>
 #include <memory>
-#include <set>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "base/command_line/command_line.h"
@@ -19,6 +19,10 @@ namespace mega::cli {
 namespace {
 
 constexpr absl::Duration kBetweenLooks = absl::Milliseconds(200);
+// The log of a job that has not ended is asked for again after this, when its node was away.
+constexpr absl::Duration kNodeMayReturn = absl::Seconds(1);
+
+bool IsNodeGone(const absl::Status& status) { return ReasonOf(status) == "NODE_GONE"; }
 
 struct Options {
   std::string handle;
@@ -47,22 +51,19 @@ class LogReader {
                                options_.tail);
       request_.set_tail_bytes(*tail);
     }
+    if (!job.attempts().empty()) newest_at_start_ = job.attempts().rbegin()->number();
     while (true) {
-      bool left_behind = false;
       const absl::Status status = Follow<v1::LogChunk>(
           [this] { return client_.StreamLogs(request_); },
-          [this](const v1::LogChunk& chunk) { return Take(chunk); }, options_.follow,
-          [&](const absl::Status& why) { return left_behind = IsLeftBehind(why); });
+          [this](const v1::LogChunk& chunk) { return Take(chunk); }, options_.follow, IsNodeGone);
       if (!PrintStdout(prefixer_.Flush())) return absl::OkStatus();  // told at the end
-      if (left_behind) {
-        std::fprintf(stderr, "megactl: attempt %ld: %s; going on with the next attempt\n",
-                     static_cast<long>(attempt_), Printable(std::string(status.message())).c_str());
-      } else if (!status.ok()) {
-        return status;
-      }
-      if (!options_.follow || options_.attempt != 0) return absl::OkStatus();
-      MEGA_ASSIGN_OR_RETURN(const bool more, WaitForNextAttempt());
-      if (!more) return absl::OkStatus();
+      const bool is_gone = IsNodeGone(status);
+      if (!options_.follow || (!status.ok() && !is_gone)) return status;
+      if (options_.attempt != 0 && !is_gone) return status;
+      MEGA_ASSIGN_OR_RETURN(
+          const Then then, WaitForNextAttempt(is_gone ? kNodeMayReturn : absl::InfiniteDuration()));
+      if (then == Then::kEnd) return status;
+      if (is_gone) Tell(status, then);
     }
   }
 
@@ -81,32 +82,42 @@ class LogReader {
     return PrintStdout(prefixer_.Add(chunk.rank(), chunk.data()));
   }
 
-  // The rest of this attempt's log is on a node that is gone, and a later attempt writes already.
-  bool IsLeftBehind(const absl::Status& status) {
-    if (options_.attempt != 0 || ReasonOf(status) != "NODE_GONE") return false;
-    const absl::StatusOr<v1::Job> job = client_.GetJob(request_.name());
-    return job.ok() && NextAttempt(*job) != 0;
+  enum class Then { kNextAttempt, kSameAttempt, kEnd };
+
+  // That it is waited for, once for each attempt.
+  void Tell(const absl::Status& gone, Then then) {
+    const int64_t attempt = request_.attempt();
+    if (then == Then::kSameAttempt && std::exchange(told_, attempt) == attempt) return;
+    std::fprintf(stderr, "megactl: %s; %s\n", Printable(std::string(gone.message())).c_str(),
+                 then == Then::kNextAttempt ? "going on with the next attempt" : "waiting for it");
   }
 
-  // The oldest attempt after the one shown that is still on record; 0: none.
-  int64_t NextAttempt(const v1::Job& job) const {
+  // The oldest attempt after the one shown, or asked for in vain, that is still on record; 0: none.
+  int64_t NextAttempt(const v1::Job& job) {
+    if (request_.attempt() == 0) request_.set_attempt(newest_at_start_);
     for (const v1::Attempt& attempt : job.attempts()) {
-      if (attempt.number() > attempt_) return attempt.number();
+      // It had not started at the start: the first was asked for.
+      if (request_.attempt() == 0) request_.set_attempt(attempt.number());
+      if (attempt.number() > request_.attempt()) return attempt.number();
     }
     return 0;
   }
 
-  // The stream has ended: false when the job has too, true once it runs a later attempt.
-  absl::StatusOr<bool> WaitForNextAttempt() {
+  // The stream has ended: kEnd when the job has too, kNextAttempt once it runs a later one,
+  // kSameAttempt after `patience` without either.
+  absl::StatusOr<Then> WaitForNextAttempt(absl::Duration patience) {
+    const absl::Time until = absl::Now() + patience;
     for (Pause pause;;) {
       const absl::StatusOr<v1::Job> job = client_.GetJob(request_.name());
       if (job.ok()) {
         if (const int64_t next = NextAttempt(*job); next != 0) {
+          if (options_.attempt != 0) return Then::kEnd;
           request_.clear_offsets();
           request_.set_attempt(next);
-          return true;
+          return Then::kNextAttempt;
         }
-        if (IsFinal(job->phase())) return false;
+        if (IsFinal(job->phase())) return Then::kEnd;
+        if (absl::Now() >= until) return Then::kSameAttempt;
         absl::SleepFor(kBetweenLooks);
         pause.Reset();
       } else if (!absl::IsUnavailable(job.status()) || !pause.Wait()) {
@@ -119,7 +130,9 @@ class LogReader {
   const Options& options_;
   v1::StreamLogsRequest request_;
   LinePrefixer prefixer_;
-  int64_t attempt_ = 0;
+  int64_t attempt_ = 0;          // of the newest chunk
+  int64_t newest_at_start_ = 0;  // of the job's attempts; 0: it had none
+  int64_t told_ = 0;             // the attempt whose node was last said to be waited for
 };
 
 int Logs(const Shell& shell, const Options& options) {
@@ -128,8 +141,11 @@ int Logs(const Shell& shell, const Options& options) {
   if (!client.ok()) return Fail(client.status());
   absl::StatusOr<v1::Job> job = client->GetJob(options.handle);
   if (!job.ok()) return Fail(job.status());
-  if (const absl::Status status = LogReader(*client, options).Run(*job); !status.ok())
-    return Fail(status);
+  if (const absl::Status status = LogReader(*client, options).Run(*job); !status.ok()) {
+    const int code = Fail(status);
+    // How the job ended does not hang on a log that is elsewhere.
+    if (!options.exit_status || !IsNodeGone(status)) return code;
+  }
   if (StandardOutputFailed()) return kExitOutputFailed;  // the job may go on for hours
   if (!options.exit_status) return kExitOk;
   job = client->GetJob(job->name());

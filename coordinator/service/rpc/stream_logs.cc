@@ -1,6 +1,7 @@
 // JobService.StreamLogs: asks the workers that hold the ranks for their logs and passes on what
 // they push, by offset, so that a broken connection on either side costs no byte and repeats none.
-// Ends when the ranks have ended and all was sent.
+// Ends when the ranks have ended and all was sent. A rank whose log cannot be had holds up no
+// other: the stream ends with the reason once the others have ended.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -68,19 +69,23 @@ class LogStream final : public PullStream<v1::LogChunk> {
     LogBuffer::Item item;
     while (buffer_->Pop(item)) {
       if (std::string why = WhatIsWrong(item.chunk); !why.empty()) {
-        if (!Failed(item.chunk, why, &end)) continue;
-        return Next::kEnd;
+        GiveUp(item.chunk, why);
+        continue;
       }
       if (Accept(item, out)) return Next::kWrite;
     }
     bool all_ended = true;
+    grpc::Status gone;
     for (auto& [rank, source] : sources_) {
       if (source.ended) continue;
-      all_ended = false;
-      if (!Ask(rank, source, &end)) return Next::kEnd;
+      if (Ask(rank, source)) {
+        all_ended = false;
+      } else if (gone.ok()) {
+        gone = NodeGone(rank, source);
+      }
     }
     if (!all_ended) return Next::kWait;
-    end = grpc::Status::OK;
+    end = unreadable_.ok() ? gone : unreadable_;
     return Next::kEnd;
   }
 
@@ -135,21 +140,14 @@ class LogStream final : public PullStream<v1::LogChunk> {
     return grpc::Status::OK;
   }
 
-  // False: the rank's node is gone, and `end` says so.
-  bool Ask(int64_t rank, Source& source, grpc::Status* end) {
+  // False: the rank's node is gone. It is looked for again while the stream lasts.
+  bool Ask(int64_t rank, Source& source) {
     const absl::Duration now = shell_.clock.BootNow();
     const int64_t session = shell_.sessions.SessionOf(source.node);
     if (session == 0) {
       const bool was_there = source.session != 0;
       source.away_since = std::min(source.away_since, now);
-      if (was_there && request_.follow() && now - source.away_since < kNodeAway) return true;
-      *end = RpcError(
-          absl::StatusCode::kUnavailable, "NODE_GONE",
-          fmt::format("the log of rank {} is on node '{}', which is not connected; start its "
-                      "worker, or read the file there",
-                      rank, source.node),
-          {{"node", source.node}, {"rank", std::to_string(rank)}});
-      return false;
+      return was_there && request_.follow() && now - source.away_since < kNodeAway;
     }
     source.away_since = absl::InfiniteDuration();
     if (!source.stream_id.empty() && source.session == session) return true;
@@ -170,6 +168,26 @@ class LogStream final : public PullStream<v1::LogChunk> {
     if (!source.has_offset) ask.set_tail_bytes(request_.tail_bytes());
     shell_.sessions.Send(session, std::move(message));
     return true;
+  }
+
+  static grpc::Status NodeGone(int64_t rank, const Source& source) {
+    return RpcError(absl::StatusCode::kUnavailable, "NODE_GONE",
+                    fmt::format("the log of rank {} is on node '{}', which is not connected; start "
+                                "its worker, or read the file there",
+                                rank, source.node),
+                    {{"node", source.node}, {"rank", std::to_string(rank)}});
+  }
+
+  // Its worker need send no more, and what it sends after it was told so is refused.
+  void Cancel(Source& source) {
+    if (source.stream_id.empty()) return;
+    v1::CoordinatorMessage message;
+    v1::StreamLog& cancel = *message.mutable_command()->mutable_stream_log();
+    cancel.set_stream_id(source.stream_id);
+    cancel.set_job_uid(uid_);
+    cancel.set_cancel(true);
+    Forget(source);
+    shell_.sessions.Send(source.session, std::move(message));
   }
 
   void Forget(Source& source) {
@@ -237,32 +255,25 @@ class LogStream final : public PullStream<v1::LogChunk> {
                        bytes, chunk.offset());
   }
 
-  // True: the worker cannot give this log, and `end` says why. Asking again would not help.
-  bool Failed(const v1::LogChunk& chunk, const std::string& why, grpc::Status* end) {
+  // The worker cannot give this log, and asking again would not help.
+  void GiveUp(const v1::LogChunk& chunk, const std::string& why) {
     const auto id = by_id_.find(chunk.stream_id());
-    if (id == by_id_.end()) return false;  // of a request that was replaced
+    if (id == by_id_.end()) return;  // of a request that was replaced
     const int64_t rank = id->second;
-    const Source& source = sources_[rank];
-    *end = RpcError(
+    Source& source = sources_[rank];
+    source.ended = true;
+    Cancel(source);
+    if (!unreadable_.ok()) return;
+    unreadable_ = RpcError(
         absl::StatusCode::kInternal, "LOG_UNREADABLE",
         fmt::format("the log of rank {} cannot be read on node '{}': {}", rank, source.node, why),
         {{"node", source.node}, {"rank", std::to_string(rank)}});
-    return true;
   }
 
   void Closed() override {
     handle_->Detach();
     buffer_->Shut();
-    for (auto& [rank, source] : sources_) {
-      if (source.stream_id.empty()) continue;
-      v1::CoordinatorMessage message;
-      v1::StreamLog& cancel = *message.mutable_command()->mutable_stream_log();
-      cancel.set_stream_id(source.stream_id);
-      cancel.set_job_uid(uid_);
-      cancel.set_cancel(true);
-      shell_.sessions.Send(source.session, std::move(message));
-      shell_.logs.Close(source.stream_id);
-    }
+    for (auto& [rank, source] : sources_) Cancel(source);
   }
 
   const Shell shell_;
@@ -273,6 +284,7 @@ class LogStream final : public PullStream<v1::LogChunk> {
   int64_t attempt_ = 0;                // 0: not chosen yet
   std::map<int64_t, Source> sources_;  // by rank
   std::map<std::string, int64_t> by_id_;
+  grpc::Status unreadable_;  // the first log that its worker could not give
 };
 
 }  // namespace

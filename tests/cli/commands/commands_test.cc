@@ -12,6 +12,7 @@
 namespace mega::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -324,6 +325,74 @@ TEST_F(CommandsTest, LogsShowTheNextAttemptWhole) {
   const Result result = Run({"logs", "-f", "tiny"});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.out, "first attempt\nsecond attempt\n");
+}
+
+grpc::Status NodeGone() {
+  google::rpc::ErrorInfo info;
+  info.set_reason("NODE_GONE");
+  google::rpc::Status details;
+  details.set_code(14);
+  details.add_details()->PackFrom(info);
+  return {grpc::StatusCode::UNAVAILABLE, "the log of rank 1 is on node 'w2'",
+          details.SerializeAsString()};
+}
+
+// Case: the same attempt was asked for once a second for ever, and the exit code said that there
+// was no coordinator.
+TEST_F(CommandsTest, LogsOfANodeThatIsAwayEndWithTheReason) {
+  coordinator_.get = [](const v1::GetJobRequest&, v1::Job* job) {
+    Fill(job, v1::JOB_PHASE_SUCCEEDED);
+    job->add_attempts()->mutable_plan()->set_world_size(2);
+    job->mutable_attempts(0)->set_number(1);
+    return grpc::Status::OK;
+  };
+  bool has_rank_0 = true;
+  coordinator_.logs = [&](const v1::StreamLogsRequest&, grpc::ServerWriter<v1::LogChunk>* writer) {
+    v1::LogChunk chunk;
+    chunk.set_attempt(1);
+    chunk.set_data("zero\n");
+    if (has_rank_0) writer->Write(chunk);
+    return NodeGone();
+  };
+  for (const bool has_any : {true, false}) {
+    has_rank_0 = has_any;
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"logs", "tiny"}, {"logs", "-f", "tiny"}}) {
+      const Result result = Run(words);
+      EXPECT_EQ(result.code, 1) << result.err;
+      EXPECT_EQ(result.out, has_any ? "rank 0 | zero\n" : "");
+      EXPECT_THAT(result.err, HasSubstr("the log of rank 1 is on node 'w2'"));
+    }
+    EXPECT_EQ(Run({"logs", "-f", "--exit-status", "tiny"}).code, 0);
+  }
+}
+
+// A node that is away for a moment, of an attempt that runs, and one of an attempt that is over.
+TEST_F(CommandsTest, LogsWaitForANodeAsLongAsItsAttemptRuns) {
+  std::atomic<int> calls = 0;
+  coordinator_.get = [&](const v1::GetJobRequest&, v1::Job* job) {
+    Fill(job, calls < 3 ? v1::JOB_PHASE_RUNNING : v1::JOB_PHASE_SUCCEEDED);
+    for (int64_t number = 1; number <= (calls < 2 ? 1 : 2); ++number) {
+      v1::Attempt& attempt = *job->add_attempts();
+      attempt.set_number(number);
+      attempt.mutable_plan()->set_world_size(1);
+    }
+    return grpc::Status::OK;
+  };
+  coordinator_.logs = [&](const v1::StreamLogsRequest& request,
+                          grpc::ServerWriter<v1::LogChunk>* writer) {
+    writer->SendInitialMetadata();  // from here on gRPC itself does not try again
+    if (++calls <= 2) return NodeGone();
+    v1::LogChunk chunk;
+    chunk.set_attempt(request.attempt());
+    chunk.set_data(fmt::format("attempt {}\n", request.attempt()));
+    writer->Write(chunk);
+    return grpc::Status::OK;
+  };
+  const Result result = Run({"logs", "-f", "tiny"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "attempt 2\n");
+  EXPECT_THAT(result.err, AllOf(HasSubstr("waiting for it"), HasSubstr("the next attempt")));
 }
 
 TEST_F(CommandsTest, TextOfThePeerCannotDriveTheTerminal) {

@@ -180,6 +180,82 @@ TEST_F(LogsTest, SaysWhichNodeIsGone) {
   EXPECT_EQ(ErrorInfoOf(read.status).reason(), "NODE_GONE");
 }
 
+// Two ranks, each on a node of its own.
+class LogsOfTwoNodesTest : public ServiceTest {
+ protected:
+  void SetUp() override {
+    StartCoordinator();
+    workers_[0].Connect(address());
+    workers_[1].Connect(address());
+    AwaitNode("w0");
+    AwaitNode("w1");
+    v1::SubmitJobRequest request = Request("talker", 2, 4);
+    request.mutable_spec()->mutable_resources()->mutable_nodes()->set_desired(2);
+    request.mutable_spec()->mutable_resources()->set_devices_per_node(1);
+    MustSubmit(request);
+    for (FakeWorker& worker : workers_) {
+      Command start;
+      ASSERT_TRUE(worker.AwaitCommand(Command::kStartRanks, &start));
+      ranks_.push_back(start.start_ranks().ranks(0));
+    }
+  }
+  struct Read {
+    std::map<int64_t, std::string> texts;
+    grpc::Status status;
+  };
+  std::future<Read> ReadLogs() {
+    return std::async(std::launch::async, [this] {
+      v1::StreamLogsRequest request;
+      request.set_name("talker");
+      const auto context = Context();
+      const auto reader = jobs_->StreamLogs(context.get(), request);
+      Read read;
+      for (v1::LogChunk chunk; reader->Read(&chunk);) read.texts[chunk.rank()] += chunk.data();
+      read.status = reader->Finish();
+      return read;
+    });
+  }
+  v1::StreamLog Asked(int worker) {
+    Command command;
+    EXPECT_TRUE(workers_[worker].AwaitCommand(Command::kStreamLog, &command));
+    return command.stream_log();
+  }
+
+  FakeWorker workers_[2] = {{"w0", 1}, {"w1", 1}};
+  std::vector<int64_t> ranks_;  // by worker
+};
+
+// Case: nothing of the ranks that could be asked was shown.
+TEST_F(LogsOfTwoNodesTest, ANodeThatIsGoneHidesNoOthersLog) {
+  for (const int gone : {1, 0}) {
+    workers_[gone].Disconnect();
+    auto reader = ReadLogs();
+    const int there = 1 - gone;
+    ASSERT_TRUE(workers_[there].PushLogs({Chunk(Asked(there), 0, 100, true)}).ok());
+    const Read read = reader.get();
+    EXPECT_THAT(read.texts,
+                ::testing::UnorderedElementsAre(::testing::Pair(ranks_[there], Text(0, 100))));
+    EXPECT_EQ(ErrorInfoOf(read.status).reason(), "NODE_GONE");
+    EXPECT_THAT(read.status.error_message(), HasSubstr(fmt::format("rank {} is", ranks_[gone])));
+    workers_[gone].Connect(address());
+    ASSERT_TRUE(workers_[gone].AwaitDecisions());
+  }
+}
+
+TEST_F(LogsOfTwoNodesTest, ALogThatCannotBeReadHidesNoOther) {
+  auto reader = ReadLogs();
+  const v1::StreamLog asked = Asked(0);
+  v1::LogChunk failed = Chunk(asked, 0, 0, false);
+  failed.set_error("Input/output error");
+  ASSERT_TRUE(workers_[0].PushLogs({failed}).ok());
+  EXPECT_EQ(Asked(0).stream_id(), asked.stream_id());  // its cancellation
+  ASSERT_TRUE(workers_[1].PushLogs({Chunk(Asked(1), 0, 100, true)}).ok());
+  const Read read = reader.get();
+  EXPECT_THAT(read.texts,
+              ::testing::UnorderedElementsAre(::testing::Pair(ranks_[1], Text(0, 100))));
+  EXPECT_EQ(ErrorInfoOf(read.status).reason(), "LOG_UNREADABLE");
+}
+
 TEST_F(LogsTest, TheReaderIsToldWhyALogCannotBeRead) {
   auto reader = std::async(std::launch::async, [&] { return ReadLogs(v1::StreamLogsRequest()); });
   const v1::StreamLog ask = Asked();
