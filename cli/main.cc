@@ -1,7 +1,7 @@
 // megactl: what people type.
 #include "base/command_line/command_line.h"
 #include "base/dns_name.h"
-#include "base/grpc_log.h"
+#include "base/library_log.h"
 #include "base/standard_output.h"
 #include "base/tls/options.h"
 #include "cli/commands/command.h"
@@ -10,7 +10,7 @@ namespace mega::cli {
 namespace {
 
 int Main(int argc, char** argv) {
-  LogGrpcAtDebug();
+  LogLibrariesAtDebug();
   Shell shell;
   Program program("megactl", "Trains large language models on a cluster from one job file",
                   "megactl run deploy/examples/shakespeare.yaml");

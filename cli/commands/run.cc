@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/standard_output.h"
+#include "base/utf8.h"
 #include "cli/commands/command.h"
 #include "cli/commands/engine_process.h"
 #include "cli/commands/interrupt.h"
@@ -127,6 +128,8 @@ class Runner {
                             std::random_device()() & 0xFFFF);
     }
     folder_ = std::filesystem::absolute(folder_, error).lexically_normal().string();
+    if (!IsUtf8(folder_))
+      return InvalidArgument("run folder {} is not UTF-8; give --run-dir", folder_);
     std::filesystem::create_directories(folder_, error);
     if (error) return ErrnoStatus(error.value(), "run folder " + folder_);
     if (std::filesystem::exists(folder_ + "/coordinator", error))

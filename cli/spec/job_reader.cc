@@ -287,6 +287,8 @@ class JobReader {
         if (!CheckString(node, path)) return absl::OkStatus();
         if (rule.path() && node.text.empty()) return InvalidArgument("is no path");
         const std::string value = rule.path() ? Absolute(node.text) : node.text;
+        // The folder that it counts from is nothing that was written.
+        if (!IsUtf8(value)) return InvalidArgument("is {}, which is not UTF-8", value);
         return set(&Reflection::SetString, &Reflection::AddString, value);
       }
       default: {  // the only message that is a value

@@ -13,7 +13,7 @@
 #include "base/atomic_file.h"
 #include "base/command_line/command_line.h"
 #include "base/descriptor_limit.h"
-#include "base/grpc_log.h"
+#include "base/library_log.h"
 #include "base/log.h"
 #include "base/printable.h"
 #include "base/standard_output.h"
@@ -103,7 +103,7 @@ int CannotStart(const absl::Status& status) {
 int Serve(ServeFlags flags) {
   log::Init("coordinator", flags.log_level);
   RaiseDescriptorLimit();
-  LogGrpcAtDebug();
+  LogLibrariesAtDebug();
   if (absl::Status status = FillDurations(flags, &flags.options.core); !status.ok()) {
     return CannotStart(status);
   }

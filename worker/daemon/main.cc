@@ -13,7 +13,7 @@
 #include "base/command_line/command_line.h"
 #include "base/descriptor_limit.h"
 #include "base/dns_name.h"
-#include "base/grpc_log.h"
+#include "base/library_log.h"
 #include "base/listen_address.h"
 #include "base/log.h"
 #include "base/printable.h"
@@ -203,7 +203,7 @@ int Main(int argc, char** argv) {
   if (const auto code = program.Parse(argc, argv)) return *code;
   log::Init("worker", flags.log_level);
   RaiseDescriptorLimit();
-  LogGrpcAtDebug();
+  LogLibrariesAtDebug();
   const absl::Status usage = Complete(flags);
   if (!usage.ok()) {
     TellError("mega-worker", usage);

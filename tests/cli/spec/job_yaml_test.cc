@@ -55,6 +55,16 @@ TEST(JobYaml, GoodFileGivesItsSpecAndNothingElse) {
   EXPECT_FALSE(parsed.job.spec.optimizer().has_min_lr()) << "defaults are not the reader's work";
 }
 
+// Case: the coordinator could not be sent the job, and megactl said nothing but libprotobuf's
+// words.
+TEST(JobYaml, APathInAFolderThatIsNotUtf8IsRefused) {
+  JobText text = Text(kEnvelope + std::string(kGood));
+  text.folder = "/u\xFF";
+  EXPECT_THAT(
+      Messages(ParseJob(text).problems),
+      ElementsAre(::testing::HasSubstr("data.paths[0]: 'a.txt' is /u?/a.txt, which is not UTF-8")));
+}
+
 TEST(JobYaml, RelativePathsCountFromTheJobFile) {
   const ParsedJob parsed =
       ParseJob(Text(kEnvelope + std::string(kGood), {"checkpoint.directory=../out"}));

@@ -150,6 +150,23 @@ TEST_F(BinaryTest, ManyConnectionsTakeNoDescriptorsFromTheRest) {
   EXPECT_TRUE(after.ok()) << after.error_message();
 }
 
+// Case: each such call wrote a line of protobuf's own into the log, past its level and its form.
+TEST_F(BinaryTest, ACallThatIsNoMessageWritesNothingIntoTheLog) {
+  Program program(ServeArguments(), out());
+  const auto stub =
+      v1::JobService::NewStub(grpc::CreateChannel(AwaitPort(), grpc::InsecureChannelCredentials()));
+  v1::GetJobRequest request;
+  request.set_name("\xFF\xFE");
+  for (int i = 0; i < 3; ++i) {
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kPatience));
+    v1::Job job;
+    EXPECT_FALSE(stub->GetJob(&context, request, &job).ok());
+  }
+  EXPECT_THAT(program.output(), ::testing::Not(HasSubstr("protobuf")));
+}
+
 TEST_F(BinaryTest, MayOpenAsManyFilesAsTheMachineAllows) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);

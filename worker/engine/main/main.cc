@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/command_line/command_line.h"
-#include "base/grpc_log.h"
+#include "base/library_log.h"
 #include "base/log.h"
 #include "base/standard_output.h"
 #include "base/version.h"
@@ -91,7 +91,7 @@ int Main(int argc, char** argv) {
   version_command.AddOption("-o,--output", output).OneOf({"text", "json"});
 
   if (const auto code = program.Parse(argc, argv)) return *code;
-  LogGrpcAtDebug();
+  LogLibrariesAtDebug();
   if (train_command.WasChosen()) {
     log::Init("engine/" + std::to_string(rank), log_level);
     train.rank.set_job_uid(job);
