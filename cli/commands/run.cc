@@ -20,6 +20,7 @@
 #include "cli/commands/run_view.h"
 #include "cli/commands/sample.h"
 #include "cli/local/local_cluster.h"
+#include "cli/view/shell_word.h"
 #include "cli/view/words.h"
 #include "coordinator/planner/spec/spec.h"
 
@@ -271,8 +272,9 @@ class Runner {
       next += fmt::format("checkpoint  {}\n", checkpoint);
       next += fmt::format(
           "\nnext\n  megactl generate --model {} --prompt 'To be' -n 300\n"
-          "  megactl run {} --set checkpoint.load={}\n",
-          checkpoint, options_.file, checkpoint);
+          "  megactl run {} --set {}\n",
+          ShellWord(checkpoint), ShellWord(options_.file),
+          ShellWord("checkpoint.load=" + checkpoint));
     }
     PrintStdout(next);
   }

@@ -143,7 +143,7 @@ class JobReader {
   }
 
   void ReadSection(const YamlNode& node, Position at, const std::string& path, Message& message) {
-    if (node.kind == YamlNode::Kind::kNull) return;
+    if (node.kind == YamlNode::Kind::kNull && !is_override_) return;
     if (node.kind != YamlNode::Kind::kMap) {
       const std::string name = path.empty() ? "spec" : path;
       return Add(at, name, fmt::format("{} must be a section but is {}", name, Describe(node)));
@@ -161,7 +161,7 @@ class JobReader {
     if (field.is_map()) return ReadLabels(node, at, path, message, field);
     if (IsSection(field)) {
       // A section whose keys are all commented out is an absent one.
-      if (node.kind == YamlNode::Kind::kNull) return;
+      if (node.kind == YamlNode::Kind::kNull && !is_override_) return;
       return ReadSection(node, at, path,
                          *message.GetReflection()->MutableMessage(&message, &field));
     }
@@ -201,7 +201,7 @@ class JobReader {
 
   void ReadLabels(const YamlNode& node, Position at, const std::string& path, Message& message,
                   const FieldDescriptor& field) {
-    if (node.kind == YamlNode::Kind::kNull) return;
+    if (node.kind == YamlNode::Kind::kNull && !is_override_) return;
     if (node.kind != YamlNode::Kind::kMap)
       return Add(at, path,
                  fmt::format("{} must be {} but is {}", path, TypeName(field), Describe(node)));

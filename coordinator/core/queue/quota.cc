@@ -117,8 +117,8 @@ void DeleteNamespace(Draft& draft, const v1::CoreRequest& request) {
   if (Limits(draft.state(), name) == nullptr) {
     return draft.ReplyError(
         request.call(), absl::StatusCode::kNotFound, "NAMESPACE_NOT_FOUND",
-        fmt::format("no limits are set for namespace '{}'; `megactl namespaces` lists those that "
-                    "have some",
+        fmt::format("no limits are set for namespace '{}'; `megactl namespaces list` shows "
+                    "those that have some",
                     name));
   }
   if (const int64_t jobs = UseOf(draft.state(), name).jobs; jobs > 0) {

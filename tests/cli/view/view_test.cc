@@ -6,6 +6,7 @@
 #include "cli/view/chart.h"
 #include "cli/view/json.h"
 #include "cli/view/progress.h"
+#include "cli/view/shell_word.h"
 #include "cli/view/step_line.h"
 #include "cli/view/table.h"
 #include "cli/view/words.h"
@@ -14,6 +15,16 @@
 
 namespace mega::cli {
 namespace {
+
+// Case: `run` offered commands that a shell took apart, or worse, ran a piece of.
+TEST(ShellWord, IsOneWordForAShell) {
+  for (const char* plain : {"/runs/a-1.5/step_00000020", "checkpoint.load=/a", "job.yaml"})
+    EXPECT_EQ(ShellWord(plain), plain);
+  EXPECT_EQ(ShellWord(""), "''");
+  EXPECT_EQ(ShellWord("sp ace"), "'sp ace'");
+  EXPECT_EQ(ShellWord("$(x) \"é"), "'$(x) \"é'");
+  EXPECT_EQ(ShellWord("it's"), "'it'\\''s'");
+}
 
 v1::StepReport Report(int64_t step, double loss) {
   v1::StepReport report;
