@@ -272,9 +272,9 @@ class Runner {
       next += fmt::format("checkpoint  {}\n", checkpoint);
       next += fmt::format(
           "\nnext\n  megactl generate --model {} --prompt 'To be' -n 300\n"
-          "  megactl run {} --set {}\n",
+          "  megactl run {} --set {} --set training.steps={}\n",
           ShellWord(checkpoint), ShellWord(options_.file),
-          ShellWord("checkpoint.load=" + checkpoint));
+          ShellWord("checkpoint.load=" + checkpoint), 2 * job_.last_step());
     }
     PrintStdout(next);
   }

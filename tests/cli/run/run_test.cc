@@ -21,6 +21,7 @@
 namespace mega::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr absl::Duration kDeadline = absl::Seconds(100);
@@ -111,6 +112,8 @@ TEST_F(RunTest, TrainsAndTellsEveryStep) {
   EXPECT_THAT(out, HasSubstr("training loss"));
   EXPECT_THAT(out, HasSubstr("sample\n"));
   EXPECT_THAT(out, HasSubstr("megactl generate --model"));
+  // It is trained to its last step: without further ones there is nothing to go on with.
+  EXPECT_THAT(out, ContainsRegex("megactl run .*checkpoint.load=.* --set training.steps=40\n"));
 
   std::istringstream lines(ReadFile(folder_ + "/steps.jsonl"));
   int64_t steps = 0;
