@@ -142,6 +142,7 @@ bool StartNext(Draft& draft) {
     }
     if (const std::string over = OverQuota(draft.state(), job); !over.empty()) {
       SetReason(draft, uid, fmt::format("waiting: {}", over));
+      ForgetUnfit(draft.LiveJob(uid));  // of a fleet of long ago, when its turn comes
       return false;
     }
     if (StartInPlace(draft, job)) return is_started = true;

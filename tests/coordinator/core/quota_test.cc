@@ -68,6 +68,23 @@ TEST(Quota, AJobBeyondItBlocksNobodyDuringItsBackOffEither) {
   EXPECT_EQ(cluster.job("theirs").phase(), v1::JOB_PHASE_STARTING);
 }
 
+// Seed 900625 of the simulator: it had once been too large for the fleet, and that was still held
+// against it when its quota let it go.
+TEST(Quota, AJobBeyondItIsNotPassedForAFleetOfLongAgo) {
+  Cluster cluster;
+  cluster.Hello("a");
+  Set(cluster, Limits("team", 4));
+  Submit(cluster, "large", "team", 3);
+  Submit(cluster, "small", "team", 2);
+  ASSERT_EQ(cluster.job("small").phase(), v1::JOB_PHASE_STARTING) << "no fleet has room for it";
+  for (const char* node : {"b", "c"}) cluster.Hello(node);
+  cluster.Run(absl::Minutes(3));
+  Submit(cluster, "theirs", "other", 5);
+  for (const int64_t rank : {0, 1}) cluster.Exit("small", rank, 0);
+  EXPECT_EQ(cluster.job("large").phase(), v1::JOB_PHASE_STARTING);
+  EXPECT_EQ(cluster.job("theirs").phase(), v1::JOB_PHASE_QUEUED);
+}
+
 TEST(Quota, RaisedLetsTheNextStartAtOnce) {
   Cluster cluster;
   cluster.Hello("a");
