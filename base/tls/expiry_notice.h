@@ -15,6 +15,11 @@ inline constexpr char kExpiryHelp[] =
     "When the certificate of this process, or its authority, expires. Less than two weeks after "
     "time(): make another, and start the process again.";
 
+// Of plain text (null) never.
+inline absl::Time ExpiryOf(const Identity* identity) {
+  return identity == nullptr ? absl::InfiniteFuture() : identity->not_after;
+}
+
 class ExpiryNotice {
  public:
   static constexpr absl::Duration kAhead = absl::Hours(14 * 24);

@@ -24,8 +24,6 @@ constexpr int64_t kMostRanks = int64_t{1} << 24;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
-std::string Size(int64_t bytes) { return FormatBytes(static_cast<double>(bytes)); }
-
 class PlanMaker {
  public:
   PlanMaker(const v1::JobSpec& spec, const ClusterView& cluster) : spec_(spec), cluster_(cluster) {}
@@ -140,12 +138,13 @@ class PlanMaker {
     }
     const std::string needs = fmt::format(
         "weights {}, gradients {}, optimizer {} and communication {} need {} on each device",
-        Size(budget.weights_bytes()), Size(budget.grads_bytes()), Size(budget.optimizer_bytes()),
-        Size(budget.comm_bytes()), Size(needed));
+        FormatBytes(budget.weights_bytes()), FormatBytes(budget.grads_bytes()),
+        FormatBytes(budget.optimizer_bytes()), FormatBytes(budget.comm_bytes()),
+        FormatBytes(needed));
     if (left == 0) {
       return absl::ResourceExhaustedError(
           fmt::format("{}, but the largest has {}; choose a smaller model or larger devices", needs,
-                      Size(largest)));
+                      FormatBytes(largest)));
     }
     std::vector<v1::Node> nodes = cluster_.nodes;
     for (v1::Node& node : nodes) {
@@ -176,17 +175,18 @@ class PlanMaker {
       const int64_t wanted = layout.micro_batch_size();
       while (layout.micro_batch_size() > 1 && !Fits())
         layout.set_micro_batch_size(of_at_most(layout.micro_batch_size() - 1));
-      Reason(
-          "Micro-batches of {}: {} rows a replica in equal parts of at most {} tokens{}.",
-          layout.micro_batch_size(), rows, std::max(kMicroBatchTokens, spec_.data().seq_length()),
-          layout.micro_batch_size() < wanted ? fmt::format(", lowered from {} to fit {} of memory",
-                                                           wanted, Size(placement_.memory_bytes))
-                                             : "");
+      Reason("Micro-batches of {}: {} rows a replica in equal parts of at most {} tokens{}.",
+             layout.micro_batch_size(), rows,
+             std::max(kMicroBatchTokens, spec_.data().seq_length()),
+             layout.micro_batch_size() < wanted
+                 ? fmt::format(", lowered from {} to fit {} of memory", wanted,
+                               FormatBytes(placement_.memory_bytes))
+                 : "");
     }
     const v1::MemoryBudget budget = BudgetOf(model_, parameters_, spec_, layout);
     if (!Fits())
       Reason("Memory may be short: about {} are needed on each device and {} are there.",
-             Size(TotalBytes(budget)), Size(placement_.memory_bytes));
+             FormatBytes(TotalBytes(budget)), FormatBytes(placement_.memory_bytes));
   }
 
   bool Fits() const {

@@ -103,8 +103,7 @@ class CoordinatorImpl final : public Coordinator {
         Exporter::Sources{
             .sessions = [this] { return static_cast<int64_t>(sessions_.size()); },
             .dropped_reports = [this] { return recorder_ ? recorder_->dropped() : 0; },
-            .certificate_expiry =
-                options_.identity ? options_.identity->not_after : absl::InfiniteFuture()});
+            .certificate_expiry = tls::ExpiryOf(options_.identity.get())});
     MEGA_RETURN_IF_ERROR(StartMetrics());
     StartLoop(std::move(state));
     streams_ = std::jthread([this](std::stop_token stop) { ServeStreams(stop); });

@@ -44,8 +44,7 @@ absl::Status Daemon::Init() {
                         AskEngineVersion(options_.engine, kEngineAnswers));
   MEGA_ASSIGN_OR_RETURN(trainer_, TrainerService::Start(TrainerCallbacks()));
   MEGA_RETURN_IF_ERROR(TakeOverState(engine));
-  exporter_ = std::make_unique<Exporter>(
-      options_.node, options_.identity ? options_.identity->not_after : absl::InfiniteFuture());
+  exporter_ = std::make_unique<Exporter>(options_.node, tls::ExpiryOf(options_.identity.get()));
   if (!options_.metrics_listen.empty()) {
     MEGA_ASSIGN_OR_RETURN(const ListenAddress metrics,
                           ParseListenAddress("--metrics-listen", options_.metrics_listen));

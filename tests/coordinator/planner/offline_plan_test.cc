@@ -3,24 +3,14 @@
 #include "coordinator/planner/spec/spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/coordinator/planner/small_job.h"
 
 namespace mega::planner {
 namespace {
 
 using ::testing::HasSubstr;
 
-v1::JobSpec Job() {
-  v1::JobSpec spec;
-  spec.mutable_model()->set_num_layers(2);
-  spec.mutable_model()->set_hidden_size(64);
-  spec.mutable_model()->set_num_attention_heads(4);
-  spec.mutable_data()->add_paths("/data/text.txt");
-  spec.mutable_data()->set_seq_length(32);
-  spec.mutable_training()->set_steps(10);
-  spec.mutable_training()->set_global_batch_size(12);
-  spec.mutable_optimizer()->set_lr(1e-3);
-  return spec::ApplyDefaults(spec);
-}
+v1::JobSpec Job() { return spec::ApplyDefaults(mega::testing::SmallJob()); }
 
 TEST(OfflinePlan, TheClusterIsAsLargeAsTheJobAsks) {
   EXPECT_EQ(MakeOfflinePlan(Job())->world_size(), 1);

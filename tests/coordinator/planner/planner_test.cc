@@ -5,25 +5,14 @@
 #include "coordinator/planner/spec/spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/coordinator/planner/small_job.h"
 
 namespace mega::planner {
 namespace {
 
+using mega::testing::SmallJob;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-
-v1::JobSpec Job() {
-  v1::JobSpec spec;
-  spec.mutable_model()->set_num_layers(2);
-  spec.mutable_model()->set_hidden_size(64);
-  spec.mutable_model()->set_num_attention_heads(4);
-  spec.mutable_data()->add_paths("/data/text.txt");
-  spec.mutable_data()->set_seq_length(32);
-  spec.mutable_training()->set_steps(10);
-  spec.mutable_training()->set_global_batch_size(12);
-  spec.mutable_optimizer()->set_lr(1e-3);
-  return spec;
-}
 
 v1::Node MakeNode(const std::string& name, int64_t free, int64_t busy = 0) {
   v1::Node node;
@@ -61,7 +50,7 @@ std::vector<std::string> NodesOf(const v1::Plan& plan) {
 }
 
 TEST(Planner, UsesEveryDeviceOfOneNodeWhenNothingIsSaid) {
-  const v1::Plan plan = *Plan(Job(), {MakeNode("a", 2), MakeNode("b", 3)});
+  const v1::Plan plan = *Plan(SmallJob(), {MakeNode("a", 2), MakeNode("b", 3)});
   EXPECT_EQ(plan.world_size(), 3);
   EXPECT_EQ(plan.layout().data_parallel_size(), 3);
   EXPECT_THAT(NodesOf(plan), ::testing::ElementsAre("nodes/b:0", "nodes/b:1", "nodes/b:2"));
@@ -76,7 +65,7 @@ TEST(Planner, UsesEveryDeviceOfOneNodeWhenNothingIsSaid) {
 }
 
 TEST(Planner, AsksForBusyDevicesTooAndWaits) {
-  const auto plan = Plan(Job(), {MakeNode("a", 1, 3)});
+  const auto plan = Plan(SmallJob(), {MakeNode("a", 1, 3)});
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(plan.status().message()),
               HasSubstr("needs 4 devices on at most 1 node, but nodes/a has 1 free and 3 busy; it "
@@ -84,14 +73,14 @@ TEST(Planner, AsksForBusyDevicesTooAndWaits) {
 }
 
 TEST(Planner, TakesTheSmallestNodeThatSuffices) {
-  v1::JobSpec job = Job();
+  v1::JobSpec job = SmallJob();
   job.mutable_parallelism()->set_data_parallel_size(2);
   const v1::Plan plan = *Plan(job, {MakeNode("a", 4), MakeNode("c", 2), MakeNode("b", 2)});
   EXPECT_THAT(NodesOf(plan), ::testing::ElementsAre("nodes/b:0", "nodes/b:1"));
 }
 
 TEST(Planner, SpreadsOverTheFewestNodesRanksContiguous) {
-  v1::JobSpec job = Job();
+  v1::JobSpec job = SmallJob();
   job.mutable_parallelism()->set_data_parallel_size(5);
   job.mutable_resources()->mutable_nodes()->set_desired(4);
   const v1::Plan plan =
@@ -101,7 +90,7 @@ TEST(Planner, SpreadsOverTheFewestNodesRanksContiguous) {
 }
 
 TEST(Planner, DevicesPerNodeBoundsEachNode) {
-  v1::JobSpec job = Job();
+  v1::JobSpec job = SmallJob();
   job.mutable_resources()->mutable_nodes()->set_desired(2);
   job.mutable_resources()->set_devices_per_node(1);
   const v1::Plan plan = *Plan(job, {MakeNode("a", 4), MakeNode("b", 2)});
@@ -109,7 +98,7 @@ TEST(Planner, DevicesPerNodeBoundsEachNode) {
 }
 
 TEST(Planner, IsAllOrNone) {
-  v1::JobSpec job = Job();
+  v1::JobSpec job = SmallJob();
   job.mutable_parallelism()->set_data_parallel_size(5);
   job.mutable_resources()->mutable_nodes()->set_desired(2);
   const auto plan = Plan(job, {MakeNode("a", 2), MakeNode("b", 2), MakeNode("c", 2)});
@@ -119,7 +108,7 @@ TEST(Planner, IsAllOrNone) {
 }
 
 TEST(Planner, TheSamePlanWhateverTheOrderOfNodes) {
-  v1::JobSpec job = Job();
+  v1::JobSpec job = SmallJob();
   job.mutable_parallelism()->set_data_parallel_size(4);
   job.mutable_resources()->mutable_nodes()->set_desired(3);
   std::vector<v1::Node> nodes = {MakeNode("a", 2), MakeNode("b", 2), MakeNode("c", 2),
@@ -133,7 +122,7 @@ TEST(Planner, TheSamePlanWhateverTheOrderOfNodes) {
 }
 
 TEST(Planner, KeepsNumericLibrariesEqual) {
-  v1::JobSpec job = Job();
+  v1::JobSpec job = SmallJob();
   job.mutable_parallelism()->set_data_parallel_size(2);
   job.mutable_resources()->mutable_nodes()->set_desired(2);
   v1::Node other = MakeNode("a", 1);
@@ -147,7 +136,7 @@ TEST(Planner, KeepsNumericLibrariesEqual) {
 }
 
 TEST(Planner, GbsNeedNotDivide) {
-  v1::JobSpec job = Job();
+  v1::JobSpec job = SmallJob();
   job.mutable_parallelism()->set_data_parallel_size(5);
   const v1::Plan plan = *Plan(job, {MakeNode("a", 5)});
   EXPECT_EQ(plan.layout().micro_batch_size(), 3);
@@ -156,7 +145,7 @@ TEST(Planner, GbsNeedNotDivide) {
 }
 
 TEST(Planner, SaysWhenReplicasHoldNoSample) {
-  v1::JobSpec job = Job();
+  v1::JobSpec job = SmallJob();
   job.mutable_training()->set_global_batch_size(2);
   EXPECT_EQ(Plan(job, {MakeNode("a", 4)})->world_size(), 2);
   job.mutable_parallelism()->set_data_parallel_size(4);
@@ -166,7 +155,7 @@ TEST(Planner, SaysWhenReplicasHoldNoSample) {
 }
 
 TEST(Planner, ChoosesEqualMicroBatchesUnderTheTokenBound) {
-  v1::JobSpec job = Job();
+  v1::JobSpec job = SmallJob();
   job.mutable_data()->set_seq_length(1024);  // 4 rows a micro-batch
   job.mutable_training()->set_global_batch_size(9);
   const v1::Plan plan = *Plan(job, {MakeNode("a", 1)});
@@ -177,7 +166,7 @@ TEST(Planner, ChoosesEqualMicroBatchesUnderTheTokenBound) {
 }
 
 TEST(Planner, LowersTheMicroBatchUntilItFits) {
-  v1::JobSpec job = Job();
+  v1::JobSpec job = SmallJob();
   job.mutable_training()->set_global_batch_size(128);
   v1::Node node = MakeNode("a", 1);
   const v1::Plan roomy = *Plan(job, {node});
@@ -192,7 +181,7 @@ TEST(Planner, LowersTheMicroBatchUntilItFits) {
 }
 
 TEST(Planner, StepsFollowFromTokens) {
-  v1::JobSpec job = Job();
+  v1::JobSpec job = SmallJob();
   job.mutable_training()->clear_steps();
   job.mutable_training()->set_tokens(12 * 32 * 5 - 1);
   EXPECT_EQ(Plan(job, {MakeNode("a", 1)})->steps(), 5);
@@ -200,7 +189,7 @@ TEST(Planner, StepsFollowFromTokens) {
 
 // Case: 12 samples in micro-batches of 4 on 8 devices: five replicas trained on nothing.
 TEST(Planner, ChoosesNoMoreReplicasThanMicroBatchesInAStep) {
-  v1::JobSpec spec = Job();
+  v1::JobSpec spec = SmallJob();
   spec.mutable_training()->set_micro_batch_size(4);
   const v1::Plan plan = *Plan(spec, {MakeNode("a", 8)});
   EXPECT_EQ(plan.layout().data_parallel_size(), 3);
@@ -208,7 +197,7 @@ TEST(Planner, ChoosesNoMoreReplicasThanMicroBatchesInAStep) {
 }
 
 TEST(Planner, BudgetsMemoryByPurpose) {
-  const v1::Plan plan = *Plan(Job(), {MakeNode("a", 2)});
+  const v1::Plan plan = *Plan(SmallJob(), {MakeNode("a", 2)});
   EXPECT_EQ(plan.memory().weights_bytes(), 4 * (plan.parameters() + 32 * 16));  // angles of 32
   EXPECT_EQ(plan.memory().grads_bytes(), 4 * plan.parameters());
   EXPECT_EQ(plan.memory().optimizer_bytes(), 8 * plan.parameters());

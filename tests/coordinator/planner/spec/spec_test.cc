@@ -12,10 +12,12 @@
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/coordinator/planner/small_job.h"
 
 namespace mega::spec {
 namespace {
 
+using mega::testing::SmallJob;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -26,19 +28,6 @@ v1::JobMetadata GoodMetadata() {
   return metadata;
 }
 
-v1::JobSpec GoodSpec() {
-  v1::JobSpec spec;
-  spec.mutable_model()->set_num_layers(2);
-  spec.mutable_model()->set_hidden_size(64);
-  spec.mutable_model()->set_num_attention_heads(4);
-  spec.mutable_data()->add_paths("/data/text.txt");
-  spec.mutable_data()->set_seq_length(32);
-  spec.mutable_training()->set_steps(10);
-  spec.mutable_training()->set_global_batch_size(12);
-  spec.mutable_optimizer()->set_lr(1e-3);
-  return spec;
-}
-
 std::vector<std::string> Messages(const v1::JobSpec& spec,
                                   const v1::JobMetadata& metadata = GoodMetadata()) {
   std::vector<std::string> messages;
@@ -47,7 +36,7 @@ std::vector<std::string> Messages(const v1::JobSpec& spec,
   return messages;
 }
 
-TEST(Spec, AGoodSpecHasNoViolations) { EXPECT_THAT(Messages(GoodSpec()), IsEmpty()); }
+TEST(Spec, AGoodSpecHasNoViolations) { EXPECT_THAT(Messages(SmallJob()), IsEmpty()); }
 
 TEST(Spec, EveryDefaultIsReadableAndObeysItsOwnRule) {
   int defaults = 0;
@@ -65,7 +54,7 @@ TEST(Spec, EveryDefaultIsReadableAndObeysItsOwnRule) {
 }
 
 TEST(Spec, DefaultsAreTypedAndOnlyFillWhatIsUnset) {
-  v1::JobSpec spec = GoodSpec();
+  v1::JobSpec spec = SmallJob();
   spec.mutable_optimizer()->set_beta1(0);  // 0 is a value
   const v1::JobSpec resolved = ApplyDefaults(spec);
   EXPECT_EQ(resolved.optimizer().beta1(), 0);
@@ -81,7 +70,7 @@ TEST(Spec, DefaultsAreTypedAndOnlyFillWhatIsUnset) {
 }
 
 TEST(Spec, DefaultsAreIdempotent) {
-  const v1::JobSpec once = ApplyDefaults(GoodSpec());
+  const v1::JobSpec once = ApplyDefaults(SmallJob());
   EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(once, ApplyDefaults(once)));
 }
 
@@ -113,7 +102,7 @@ void PrintTo(const BadCase& bad, std::ostream* out) { *out << bad.name; }
 class BadSpec : public ::testing::TestWithParam<BadCase> {};
 
 TEST_P(BadSpec, GivesExactlyThisMessage) {
-  v1::JobSpec spec = GoodSpec();
+  v1::JobSpec spec = SmallJob();
   GetParam().edit(spec);
   EXPECT_THAT(Messages(spec), ElementsAre(GetParam().message));
 }
@@ -289,7 +278,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Spec, AnInertValueOfAnUnavailableKeyIsAccepted) {
-  v1::JobSpec spec = GoodSpec();
+  v1::JobSpec spec = SmallJob();
   spec.mutable_parallelism()->set_tensor_parallel_size(1);
   spec.mutable_parallelism()->set_sequence_parallel(false);
   spec.mutable_model()->set_num_experts(0);
@@ -297,7 +286,7 @@ TEST(Spec, AnInertValueOfAnUnavailableKeyIsAccepted) {
 }
 
 TEST(Spec, AKeyOutOfBoundsIsNotJudgedAgainstOthers) {
-  v1::JobSpec spec = GoodSpec();
+  v1::JobSpec spec = SmallJob();
   spec.mutable_training()->set_global_batch_size(0);
   spec.mutable_training()->set_micro_batch_size(4);
   EXPECT_THAT(Messages(spec), ElementsAre("training.global_batch_size is 0; choose at least 1"));
@@ -307,25 +296,25 @@ TEST(Spec, RefusesNamesThatAreNoDnsLabels) {
   for (const char* name : {"", "-a", "a-", "A", "a_b", "a.b", "ü"}) {
     v1::JobMetadata metadata = GoodMetadata();
     metadata.set_name(name);
-    EXPECT_THAT(Messages(GoodSpec(), metadata), ElementsAre(HasSubstr("metadata.name"))) << name;
+    EXPECT_THAT(Messages(SmallJob(), metadata), ElementsAre(HasSubstr("metadata.name"))) << name;
   }
   v1::JobMetadata metadata = GoodMetadata();
   metadata.set_name(std::string(64, 'a'));
   metadata.set_namespace_("Team");
-  EXPECT_THAT(Messages(GoodSpec(), metadata),
+  EXPECT_THAT(Messages(SmallJob(), metadata),
               ElementsAre(HasSubstr("metadata.name"), HasSubstr("metadata.namespace is 'Team'")));
 }
 
 TEST(Spec, BoundsLabels) {
   v1::JobMetadata metadata = GoodMetadata();
   (*metadata.mutable_labels())["team.example/owner"] = "research_1.a";
-  EXPECT_THAT(Messages(GoodSpec(), metadata), IsEmpty());
+  EXPECT_THAT(Messages(SmallJob(), metadata), IsEmpty());
   (*metadata.mutable_labels())["a b"] = "x";
   (*metadata.mutable_labels())["long"] = std::string(64, 'x');
-  EXPECT_THAT(Messages(GoodSpec(), metadata),
+  EXPECT_THAT(Messages(SmallJob(), metadata),
               ElementsAre(HasSubstr("has the key 'a b'"), HasSubstr("metadata.labels.long is")));
   for (int i = 0; i < 100; ++i) metadata.mutable_labels()->insert({fmt::format("k{}", i), "v"});
-  EXPECT_THAT(Messages(GoodSpec(), metadata), ElementsAre(HasSubstr("give at most 64")));
+  EXPECT_THAT(Messages(SmallJob(), metadata), ElementsAre(HasSubstr("give at most 64")));
 }
 
 TEST(Spec, ToStatusHasOneLineAViolation) {
@@ -336,7 +325,7 @@ TEST(Spec, ToStatusHasOneLineAViolation) {
 }
 
 TEST(Spec, TotalStepsNeverOverflow) {
-  v1::JobSpec spec = GoodSpec();
+  v1::JobSpec spec = SmallJob();
   EXPECT_EQ(TotalSteps(spec), 10);
   spec.mutable_training()->clear_steps();
   EXPECT_EQ(TotalSteps(spec), 0);
@@ -385,7 +374,7 @@ TEST(JsonSchema, CarriesBoundsWordsDefaultsAndRefusals) {
 }
 
 TEST(Recovery, RulesThatCanBeReadPass) {
-  v1::JobSpec spec = GoodSpec();
+  v1::JobSpec spec = SmallJob();
   v1::Recovery& recovery = *spec.mutable_recovery();
   for (const char* rule : {"exit 1 -> retry", "exit 93 -> stop", "signal 9 -> spare",
                            "signal SIGBUS -> stop", "signal BUS->stop", "log a -> b -> retry"})
@@ -400,7 +389,7 @@ TEST(Recovery, RulesThatCanBeReadPass) {
 }
 
 TEST(Recovery, WhoMayShrinkOrGrowNeedsNodesForIt) {
-  v1::JobSpec spec = GoodSpec();
+  v1::JobSpec spec = SmallJob();
   spec.mutable_elastic()->set_on_loss("shrink");
   spec.mutable_resources()->mutable_nodes()->set_desired(4);
   EXPECT_THAT(Messages(spec), ElementsAre(HasSubstr("must be less than resources.nodes.desired")));
@@ -410,7 +399,7 @@ TEST(Recovery, WhoMayShrinkOrGrowNeedsNodesForIt) {
   EXPECT_THAT(Messages(spec), IsEmpty());
   spec.mutable_resources()->mutable_nodes()->set_max(3);
   EXPECT_THAT(Messages(spec), ElementsAre(HasSubstr("is 3 but resources.nodes.desired is 4")));
-  v1::JobSpec grows = GoodSpec();
+  v1::JobSpec grows = SmallJob();
   grows.mutable_elastic()->set_on_gain("next_checkpoint");
   EXPECT_THAT(Messages(grows), ElementsAre(HasSubstr("never runs on fewer nodes")));
 }
@@ -431,19 +420,19 @@ TEST(Recovery, WhatCannotBeDoneIsRefusedWithTheWayOut) {
       {"exit 64 -> spare", "takes spare after exit code 64"},
   };
   for (const auto& [rule, message] : cases) {
-    v1::JobSpec spec = GoodSpec();
+    v1::JobSpec spec = SmallJob();
     spec.mutable_recovery()->add_rules(rule);
     EXPECT_THAT(Messages(spec), ElementsAre(HasSubstr(message))) << rule;
   }
   const auto ladder = [](std::vector<const char*> rungs) {
-    v1::JobSpec spec = GoodSpec();
+    v1::JobSpec spec = SmallJob();
     for (const char* rung : rungs) spec.mutable_recovery()->add_ladder(rung);
     return Messages(spec);
   };
   EXPECT_THAT(ladder({"retry", "retry"}), ElementsAre(HasSubstr("is retry for the second time")));
   EXPECT_THAT(ladder({"stop", "retry"}), ElementsAre(HasSubstr("put stop last")));
   EXPECT_THAT(ladder({"retry", "roll_back"}), ElementsAre(HasSubstr("not implemented yet")));
-  v1::JobSpec spec = GoodSpec();
+  v1::JobSpec spec = SmallJob();
   spec.mutable_recovery()->add_ladder("retry");
   spec.mutable_recovery()->mutable_budgets()->set_spare(3);
   EXPECT_THAT(Messages(spec), ElementsAre(HasSubstr("neither recovery.ladder nor recovery.rules")));
