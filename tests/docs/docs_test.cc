@@ -44,6 +44,10 @@ constexpr Example kExamples[] = {
     {"docs/guide/first-run.md", "build/release/bin/megactl run", How::kRun},
     {"docs/guide/job-file.md", "apiVersion:", How::kJobFile},
     {"docs/guide/job-file.md", "megactl plan", How::kRun},
+    {"docs/guide/installation.md", "tar -C build/release/bin", How::kRun},
+    // Installs packages and makes a user.
+    {"docs/guide/installation.md", "apt-get update", How::kSyntax},
+    {"docs/guide/installation.md", "taskset -c 0 mega-worker", How::kRun},
     {"docs/guide/cluster.md", "mega-coordinator ", How::kServe},
     {"docs/guide/cluster.md", "mega-worker ", How::kServe},
     {"docs/guide/cluster.md", "export MEGACTL_COORDINATOR", How::kRun},
@@ -108,6 +112,7 @@ class DocsTest : public testing::TestWithParam<std::string> {
     fs::create_directories(folder() / "deploy");
     fs::copy(MEGA_SOURCE_DIR "/deploy/examples", folder() / "deploy/examples",
              fs::copy_options::recursive);
+    fs::copy_file(MEGA_SOURCE_DIR "/deploy/packages.txt", folder() / "deploy/packages.txt");
     std::string text;
     for (int i = 0; i < 2000; ++i) text += "line " + std::to_string(i * i % 977) + " of a corpus\n";
     e2e::WriteFile(folder() / "corpus.txt", text);
