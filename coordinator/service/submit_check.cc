@@ -42,4 +42,17 @@ grpc::Status CheckSpec(const v1::JobMetadata& metadata, const v1::JobSpec& spec,
   return grpc::Status::OK;
 }
 
+grpc::Status CheckSharedStorage(const v1::JobSpec& resolved) {
+  const int64_t nodes = resolved.resources().nodes().desired();
+  const v1::Checkpoint& checkpoint = resolved.checkpoint();
+  const bool saves = checkpoint.save_on_exit() || checkpoint.interval_steps() > 0;
+  if (nodes <= 1 || !saves || !checkpoint.directory().empty()) return grpc::Status::OK;
+  return SpecInvalid(
+      {{"checkpoint.directory",
+        fmt::format("resources.nodes.desired is {}, and the nodes of a job save into one folder; "
+                    "left out, each would save into its worker's own, and no checkpoint could be "
+                    "read back; give a folder on storage that all nodes mount",
+                    nodes)}});
+}
+
 }  // namespace mega::service

@@ -1,8 +1,11 @@
 #include "coordinator/core/jobs/pause.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "coordinator/core/jobs/phase.h"
 #include "coordinator/core/jobs/yield.h"
+#include "coordinator/core/recovery/out_of_sight.h"
 #include "fmt/core.h"
 
 namespace mega::core {
@@ -46,9 +49,9 @@ void PauseJob(Draft& draft, const v1::CoreRequest& request) {
   draft.ReplyJob(request.call(), request.uid());
 }
 
-void EnterPause(Draft& draft, v1::Job& job) {
+void EnterPause(Draft& draft, v1::Job& job, std::string reason) {
   job.set_phase(v1::JOB_PHASE_PAUSED);
-  job.set_reason("paused by a user; it holds no device until it is resumed");
+  job.set_reason(std::move(reason));
   draft.LiveJob(job.uid()).set_ask_revision(0);
   draft.AddEvent(job.uid(), v1::SEVERITY_INFO, "PAUSED", "it holds no device now");
 }
@@ -59,6 +62,8 @@ void ResumeJob(Draft& draft, const v1::CoreRequest& request) {
   if (found->pause_requested()) {
     v1::Job& job = draft.EditJob(found->uid());
     job.set_pause_requested(false);
+    job.set_cycles_without_progress(0);
+    ForgetBlindNodes(job);
     draft.AddEvent(job.uid(), v1::SEVERITY_INFO, "RESUMED", "a user asked it to go on");
     // An attempt that still gives its devices up does so, and the job goes on after it.
     if (job.phase() == v1::JOB_PHASE_PAUSED) {

@@ -2,6 +2,8 @@
 // stands there by the age it always had.
 #pragma once
 
+#include <string>
+
 #include "coordinator/core/draft.h"
 
 namespace mega::core {
@@ -10,8 +12,9 @@ namespace mega::core {
 void PauseJob(Draft& draft, const v1::CoreRequest& request);
 void ResumeJob(Draft& draft, const v1::CoreRequest& request);
 
-// The job has no live attempt (any more) and was asked to pause.
-void EnterPause(Draft& draft, v1::Job& job);
+inline constexpr char kPausedByUser[] = "paused by a user; it holds no device until it is resumed";
+// The job has no live attempt (any more) and is to pause, for this reason.
+void EnterPause(Draft& draft, v1::Job& job, std::string reason = kPausedByUser);
 
 // The job that a request is about. Null: there is none, and the call has its error.
 const v1::Job* FindAsked(Draft& draft, const v1::CoreRequest& request);

@@ -6,6 +6,7 @@
 #include "coordinator/core/jobs/pause.h"
 #include "coordinator/core/jobs/registry.h"
 #include "coordinator/core/jobs/yield.h"
+#include "coordinator/core/recovery/out_of_sight.h"
 #include "coordinator/core/recovery/roll_back.h"
 #include "fmt/core.h"
 
@@ -55,6 +56,7 @@ void RestartJob(Draft& draft, const v1::CoreRequest& request) {
   }
   v1::Job& job = draft.EditJob(found->uid());
   job.set_cycles_without_progress(0);
+  ForgetBlindNodes(job);
   draft.LiveJob(job.uid()).set_not_before_ns(0);
   draft.AddEvent(job.uid(), v1::SEVERITY_INFO, "RESTART_REQUESTED",
                  fmt::format("a user asked to restart it from step {}", step),

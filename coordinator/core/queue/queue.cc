@@ -96,7 +96,7 @@ void Wait(Draft& draft, const JobUid& uid, const std::string& why) {
   if (shrinks > absl::ZeroDuration()) again = std::min(again, shrinks);
   live.set_ask_again_ns(
       again == absl::InfiniteDuration() ? 0 : absl::ToInt64Nanoseconds(draft.clock() + again));
-  SetReason(draft, uid, fmt::format("waiting: {}", why));
+  SetReason(draft, uid, fmt::format("waiting: {}{}", why, LeftOutText(*draft.FindJob(uid), now)));
 }
 
 // There is no room for it now. Would it help that others yield, could it ever fit?

@@ -35,8 +35,10 @@ absl::Duration KeepsPlaceFor(const Draft& draft, const v1::Job& job) {
 // Nobody need wait for it.
 void Pass(Draft& draft, const JobUid& uid, int64_t revision, const std::string& why) {
   SetUnfitAt(draft.LiveJob(uid), revision);
+  const absl::Time now = FromProto(draft.wall());
   SetReason(draft, uid,
-            fmt::format("waiting: the present fleet cannot hold it, even idle: {}", why));
+            fmt::format("waiting: the present fleet cannot hold it, even idle: {}{}", why,
+                        LeftOutText(*draft.FindJob(uid), now)));
 }
 
 // In the planner's words. No number of the fleet is in it: the reason of thousands of jobs would
@@ -71,7 +73,7 @@ void OnIdlePlan(Draft& draft, const v1::Job& job, const v1::CorePlanMade& made) 
   Pass(draft, job.uid(), ClusterRevisionOf(made.revision()), made.error());
 }
 
-std::vector<int64_t> UnfitJobs::SizesFor(const v1::Job& job) {
+const std::vector<std::pair<int64_t, NodeId>>& UnfitJobs::Fleet() {
   if (!is_counted_) {
     is_counted_ = true;
     for (const auto& [id, node] : draft_.state().durable.nodes) {
@@ -79,18 +81,23 @@ std::vector<int64_t> UnfitJobs::SizesFor(const v1::Job& job) {
     }
     std::ranges::sort(fleet_, std::greater<>());
   }
+  return fleet_;
+}
+
+std::vector<int64_t> UnfitJobs::SizesFor(const v1::Job& job) {
   const std::set<NodeId> left_out = LeftOut(job, FromProto(draft_.wall()), /*by_rule=*/true);
   std::vector<int64_t> sizes;
-  sizes.reserve(fleet_.size());
-  for (const auto& [size, id] : fleet_) {
+  sizes.reserve(Fleet().size());
+  for (const auto& [size, id] : Fleet()) {
     if (left_out.empty() || !left_out.contains(id)) sizes.push_back(size);
   }
   return sizes;
 }
 
-// Nothing is too large for a fleet that is not there: who is first waits for it.
+// Nothing is too large for a fleet that is not there: who is first waits for it. Where all of it is
+// left out for this job, others need not.
 bool UnfitJobs::MayBePassed(const v1::Job& job) {
-  return KeepsPlaceFor(draft_, job) <= absl::ZeroDuration() && !SizesFor(job).empty();
+  return KeepsPlaceFor(draft_, job) <= absl::ZeroDuration() && !Fleet().empty();
 }
 
 bool UnfitJobs::PassIfTooLarge(const v1::Job& job) {

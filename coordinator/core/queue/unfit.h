@@ -38,11 +38,13 @@ class UnfitJobs {
  private:
   std::vector<JobUid> TakeTurns();
   bool MayBePassed(const v1::Job& job);
-  // Devices of the nodes that the job may be placed on, as if nothing ran; the largest first.
+  // Devices and name of each node, as if nothing ran; the largest first.
+  const std::vector<std::pair<int64_t, NodeId>>& Fleet();
+  // Devices of those that the job may be placed on, in the same order.
   std::vector<int64_t> SizesFor(const v1::Job& job);
 
   Draft& draft_;
-  std::vector<std::pair<int64_t, NodeId>> fleet_;  // devices, node; the largest first
+  std::vector<std::pair<int64_t, NodeId>> fleet_;  // Fleet(), once it was asked for
   bool is_counted_ = false;
   bool is_asked_ = false;                          // a question is outstanding
   std::vector<std::pair<int64_t, JobUid>> again_;  // when it was looked at last, job; in

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "fmt/core.h"
 
 namespace mega::core {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 constexpr int kMostRecords = 1000;
 constexpr int kShownRecords = 20;
 constexpr size_t kTextBytes = 512;
+constexpr size_t kNamedNodes = 3;  // in a reason
 
 constexpr absl::Duration kWindow = absl::Hours(24);
 constexpr int64_t kMaxRestarts = 100;
@@ -95,6 +97,22 @@ std::set<NodeId> LeftOut(const v1::Job& job, absl::Time now, bool by_rule) {
     nodes.insert(record.node());
   }
   return nodes;
+}
+
+std::string LeftOutText(const v1::Job& job, absl::Time now) {
+  const std::set<NodeId> nodes = LeftOut(job, now, /*by_rule=*/true);
+  std::string text;
+  size_t shown = 0;
+  for (const NodeId& node : nodes) {
+    if (shown++ == kNamedNodes) {
+      return text + fmt::format("; so are {} others", nodes.size() - kNamedNodes);
+    }
+    const auto newest = std::find_if(
+        job.recoveries().rbegin(), job.recoveries().rend(),
+        [&](const auto& r) { return r.leaves_out() && r.by_rule() && r.node() == node; });
+    text += fmt::format("; node '{}' is left out ({})", node, newest->decided_by());
+  }
+  return text;
 }
 
 absl::Time LeftOutUntil(const v1::Job& job, absl::Time now) {

@@ -38,6 +38,9 @@ int64_t CountFailures(const v1::Job& job, const NodeId& node, absl::Time now);
 // Nodes that the job is not to be placed on. by_rule: only those that a rule of it named; the
 // others are taken again when nothing else has room.
 std::set<NodeId> LeftOut(const v1::Job& job, absl::Time now, bool by_rule = false);
+// "; node 'b' is left out (recovery.rules[0] 'exit 7 -> spare')" about those that are not taken
+// again: why the job waits though there is room. Empty without any.
+std::string LeftOutText(const v1::Job& job, absl::Time now);
 // When the first of them may be taken again; InfiniteFuture without any.
 absl::Time LeftOutUntil(const v1::Job& job, absl::Time now);
 

@@ -1,6 +1,7 @@
 #include "coordinator/core/recovery/recovery.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "coordinator/core/jobs/time_limit.h"
 #include "coordinator/core/jobs/yield.h"
 #include "coordinator/core/recovery/ladder.h"
+#include "coordinator/core/recovery/out_of_sight.h"
 #include "coordinator/core/recovery/records.h"
 #include "coordinator/core/recovery/roll_back.h"
 #include "coordinator/planner/spec/recovery_rules.h"
@@ -99,7 +101,7 @@ void Climb(Draft& draft, v1::Job& job, const Rung& rung) {
 bool IsClean(const v1::ExitStatus& exit) { return exit.code() == 0 && exit.signal() == 0; }
 
 void AfterAttempt(Draft& draft, v1::Job& job) {
-  const v1::Attempt& attempt = NewestAttempt(job);
+  v1::Attempt& attempt = NewestAttempt(job);
   CountProgress(job, attempt);
   DropDamaged(draft, job);
   // Where it ended is not where the job goes on, nor the end of the job.
@@ -134,7 +136,10 @@ void AfterAttempt(Draft& draft, v1::Job& job) {
                     NewestCheckpoint(job)));
   }
   if (attempt.yields()) return AfterYield(draft, job);
+  std::optional<Rung> rung;
+  if (const v1::RankState* blind = FindBlindRank(attempt)) rung = LeaveOutBlind(attempt, *blind);
   if (const Budget cycles = CycleBudget(job); cycles.is_used_up()) {
+    if (rung) return PauseBlind(draft, job);
     return StopTrying(draft, job, "recovery.no_progress_cycles",
                       fmt::format("{} attempts in a row gained no step "
                                   "(recovery.no_progress_cycles is {}); the last: {}",
@@ -147,15 +152,15 @@ void AfterAttempt(Draft& draft, v1::Job& job) {
                                   restarts.used, absl::FormatDuration(RecoveryWindow(job)),
                                   restarts.limit, attempt.cause()));
   }
-  const Rung rung = ChooseRung(draft, job);
-  if (rung.name != kStop) {
-    Climb(draft, job, rung);
+  if (!rung) rung = ChooseRung(draft, job);
+  if (rung->name != kStop) {
+    Climb(draft, job, *rung);
     // Asked for while the failed attempt was ending.
     if (job.pause_requested()) EnterPause(draft, job);
     return;
   }
-  StopTrying(draft, job, rung.decided_by,
-             fmt::format("stopped by {}; the last: {}", rung.decided_by, attempt.cause()));
+  StopTrying(draft, job, rung->decided_by,
+             fmt::format("stopped by {}; the last: {}", rung->decided_by, attempt.cause()));
 }
 
 }  // namespace mega::core

@@ -13,6 +13,9 @@ inline constexpr int kExitBadInput = 64;
 inline constexpr int kExitDoNotRequeue = 93;
 // The checkpoint that it was given is missing or damaged: the next attempt takes an older one.
 inline constexpr int kExitUnusableCheckpoint = 65;
+// None of the job's checkpoints can be seen from the rank's node (EX_NOINPUT): they may be whole,
+// and another node may see them.
+inline constexpr int kExitCheckpointOutOfSight = 66;
 
 //   recovery.ladder names each rung once, and nothing after stop
 //   recovery.rules can be read, name rungs that exist, and only confirm the reserved codes

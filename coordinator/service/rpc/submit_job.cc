@@ -19,6 +19,9 @@ void Submit(const Shell& shell, const v1::SubmitJobRequest& request, v1::Job& jo
   if (grpc::Status status = CheckSpec(request.metadata(), request.spec(), &checked); !status.ok()) {
     return reactor->Finish(std::move(status));
   }
+  if (grpc::Status status = CheckSharedStorage(checked.resolved); !status.ok()) {
+    return reactor->Finish(std::move(status));
+  }
   if (request.validate_only()) {
     // No uid: there is no such job. Its name is what would find it.
     job.set_name(fmt::format("namespaces/{}/jobs/{}", checked.metadata.namespace_(),

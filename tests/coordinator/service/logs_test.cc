@@ -192,6 +192,7 @@ class LogsOfTwoNodesTest : public ServiceTest {
     v1::SubmitJobRequest request = Request("talker", 2, 4);
     request.mutable_spec()->mutable_resources()->mutable_nodes()->set_desired(2);
     request.mutable_spec()->mutable_resources()->set_devices_per_node(1);
+    request.mutable_spec()->mutable_checkpoint()->set_directory("/shared");
     MustSubmit(request);
     for (FakeWorker& worker : workers_) {
       Command start;

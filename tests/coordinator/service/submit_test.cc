@@ -124,6 +124,26 @@ TEST_F(SubmitTest, LayoutThatNoClusterCanHoldIsRefusedAtOnce) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
 }
 
+// Case: a job of two nodes "succeeded", and each had kept half of its checkpoint on its own disk.
+TEST_F(SubmitTest, SeveralNodesNeedACheckpointDirectory) {
+  v1::SubmitJobRequest request = Request("apart", /*ranks=*/2);
+  v1::JobSpec& spec = *request.mutable_spec();
+  spec.mutable_resources()->mutable_nodes()->set_desired(2);
+  request.set_validate_only(true);
+  v1::Job job;
+  const grpc::Status status = Submit(request, &job);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  const auto bad = BadRequestOf(status);
+  ASSERT_EQ(bad.field_violations_size(), 1);
+  EXPECT_EQ(bad.field_violations(0).field(), "checkpoint.directory");
+  spec.mutable_checkpoint()->set_directory("/shared");
+  EXPECT_TRUE(Submit(request, &job).ok());
+  spec.mutable_checkpoint()->clear_directory();
+  spec.mutable_checkpoint()->set_save_on_exit(false);
+  spec.mutable_checkpoint()->set_interval_steps(0);
+  EXPECT_TRUE(Submit(request, &job).ok()) << "nothing is saved";
+}
+
 TEST_F(SubmitTest, HugeLayoutIsRefusedCheaply) {
   v1::SubmitJobRequest request = Request("huge", /*ranks=*/1);
   request.mutable_spec()->mutable_parallelism()->set_data_parallel_size(int64_t{1} << 40);

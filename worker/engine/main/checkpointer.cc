@@ -11,9 +11,11 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "worker/engine/checkpoint/durable_file.h"
+#include "worker/engine/checkpoint/folder_mark.h"
 #include "worker/engine/checkpoint/leftovers.h"
 #include "worker/engine/checkpoint/manifest.h"
 #include "worker/engine/checkpoint/shares.h"
+#include "worker/engine/main/network.h"
 #include "worker/engine/main/state_slices.h"
 
 namespace mega::engine {
@@ -30,10 +32,14 @@ std::string CheckpointDirectory(const v1::StartTraining& start) {
 
 struct Checkpointer::Impl {
   Impl(const v1::StartTraining& start_in, TrainerLink& link_in)
-      : start(start_in), directory(CheckpointDirectory(start_in)), link(link_in) {}
+      : start(start_in),
+        directory(CheckpointDirectory(start_in)),
+        mark(directory, start_in.rank().epoch()),
+        link(link_in) {}
 
   const v1::StartTraining start;
   const std::string directory;
+  checkpoint::FolderMark mark;
   TrainerLink& link;
   std::vector<checkpoint::NamedSlice> share;  // what this rank writes: the same at every save
 
@@ -151,6 +157,29 @@ absl::Status Checkpointer::MakeFolder() const {
                            impl_->directory, strerror(errno));
   }
   return absl::OkStatus();
+}
+
+bool Checkpointer::NeedsSharedFolder() const {
+  return MustSucceed(impl_->start.plan().steps()) && !OnOneNode(impl_->start.plan());
+}
+
+absl::Status Checkpointer::LeaveMark() {
+  if (impl_->start.rank().rank() != 0) return absl::OkStatus();
+  return Annotate(impl_->mark.Leave(), "checkpoint.directory");
+}
+
+bool Checkpointer::SeesMark() const { return impl_->mark.IsThere(); }
+
+void Checkpointer::RemoveMark() { impl_->mark.Remove(); }
+
+absl::Status Checkpointer::NotShared(int64_t ranks) const {
+  const auto& placed = impl_->start.plan().ranks();
+  return InvalidArgument(
+      "checkpoint.directory: {} on node '{}' is not one folder of all nodes of this job: {} of {} "
+      "ranks do not see there what rank 0 wrote on node '{}', and no checkpoint could be read "
+      "back; give the job a checkpoint.directory on storage that all nodes mount",
+      impl_->directory, placed[static_cast<int>(impl_->start.rank().rank())].node(), ranks,
+      placed.size(), placed[0].node());
 }
 
 bool Checkpointer::Due(int64_t step) const {

@@ -29,6 +29,16 @@ class Checkpointer {
   // Makes the folder, before the first step: INVALID_ARGUMENT where none can be made.
   absl::Status MakeFolder() const;
 
+  // The ranks of several nodes must write into one folder, or none of them can read what the others
+  // wrote. In this order: rank 0 leaves its mark in the folder; all ranks meet; each looks for it;
+  // all ranks meet; the mark goes.
+  bool NeedsSharedFolder() const;
+  absl::Status LeaveMark();
+  bool SeesMark() const;
+  void RemoveMark();
+  // Why no rank can go on; how many do not see the mark, this one among them or not.
+  absl::Status NotShared(int64_t ranks) const;
+
   bool Due(int64_t step) const;
   // The last step's is the one that must not fail (checkpoint.save_on_exit).
   bool MustSucceed(int64_t step) const;

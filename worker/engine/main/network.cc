@@ -13,12 +13,6 @@ constexpr absl::Duration kReportEvery = absl::Seconds(1);
 // How far apart the ranks of a job may be in loading, unless health.hang.first_step_timeout says.
 constexpr absl::Duration kLoadTimeout = absl::Hours(1);
 
-bool OnOneNode(const v1::Plan& plan) {
-  return std::ranges::all_of(plan.ranks(), [&plan](const v1::RankPlacement& rank) {
-    return rank.node() == plan.ranks(0).node();
-  });
-}
-
 absl::StatusOr<v1::Connect> WaitForPeers(TrainerLink& link) {
   while (true) {
     absl::StatusOr<v1::Connect> connect = link.WaitForConnect(kReportEvery);
@@ -32,6 +26,12 @@ absl::StatusOr<v1::Connect> WaitForPeers(TrainerLink& link) {
 }
 
 }  // namespace
+
+bool OnOneNode(const v1::Plan& plan) {
+  return std::ranges::all_of(plan.ranks(), [&plan](const v1::RankPlacement& rank) {
+    return rank.node() == plan.ranks(0).node();
+  });
+}
 
 absl::StatusOr<std::unique_ptr<Network>> Network::Connect(const v1::StartTraining& start,
                                                           const planner::RankMesh& mesh,

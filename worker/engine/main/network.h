@@ -12,6 +12,8 @@
 
 namespace mega::engine {
 
+bool OnOneNode(const v1::Plan& plan);
+
 class Network {
  public:
   // Waits until all ranks of the attempt are ready, however long the others take to build their

@@ -73,6 +73,7 @@ class TrainingRank : public Rank {
 
   absl::Status OpenData();
   absl::Status BuildModel();
+  absl::Status CheckSharedFolder();
   absl::Status TrainStep(int64_t step);
   absl::Status ReduceStep();
   absl::StatusOr<double> Evaluate();
@@ -169,6 +170,7 @@ absl::Status TrainingRank::BuildModel() {
     MEGA_RETURN_IF_ERROR(checkpointer_->MakeFolder());
     MEGA_RETURN_IF_ERROR(checkpointer_->Prepare(absl::ZeroDuration()));
   }
+  if (checkpointer_->NeedsSharedFolder()) MEGA_RETURN_IF_ERROR(checkpointer_->LeaveMark());
   return absl::OkStatus();
 }
 
@@ -292,6 +294,15 @@ void TrainingRank::Report(int64_t step, double step_seconds) {
   link_.Send(std::move(message));
 }
 
+// After all ranks have come: rank 0's mark is there. They end together, with the same verdict.
+absl::Status TrainingRank::CheckSharedFolder() {
+  if (!checkpointer_->NeedsSharedFolder()) return absl::OkStatus();
+  MEGA_ASSIGN_OR_RETURN(const Sums missing, SumOverRanks({checkpointer_->SeesMark() ? 0.0 : 1.0}));
+  checkpointer_->RemoveMark();
+  const auto ranks = static_cast<int64_t>(missing[0]);
+  return ranks == 0 ? absl::OkStatus() : checkpointer_->NotShared(ranks);
+}
+
 absl::Status TrainingRank::Run() {
   const v1::Training& training = start_.spec().training();
   const int64_t steps = start_.plan().steps();
@@ -299,6 +310,7 @@ absl::Status TrainingRank::Run() {
     log::Info("nothing left to train", {{"step", state_.step()}, {"steps", steps}});
   }
   MEGA_RETURN_IF_ERROR(network_->AwaitAll(stream_));
+  MEGA_RETURN_IF_ERROR(CheckSharedFolder());
   checkpointer_->HearVerdicts();  // what the job keeps was told before where the peers are
   progress_ = std::make_unique<ProgressReporter>(link_, network_->groups().data.get(), "dp");
   for (int64_t step = state_.step() + 1; step <= steps; ++step) {

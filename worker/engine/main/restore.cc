@@ -85,6 +85,7 @@ absl::StatusOr<v1::TrainerState> Continue(const v1::Manifest& manifest, const st
 }
 
 constexpr char kUnusable[] = "unusable checkpoint";
+constexpr char kOutOfSight[] = "checkpoint out of sight";
 
 // A folder of a step that is gone is a damaged checkpoint. Where not even the folder above it is
 // there, none of the job's checkpoints is, and most likely they are only out of sight: nobody shall
@@ -94,10 +95,12 @@ absl::Status CheckInSight(const v1::Manifest& manifest) {
       std::filesystem::path(manifest.directory()).lexically_normal().parent_path();
   std::error_code error;
   if (std::filesystem::exists(above, error)) return absl::OkStatus();
-  return absl::UnavailableError(fmt::format(
+  absl::Status status = absl::UnavailableError(fmt::format(
       "checkpoint {} cannot be loaded: there is no folder {} on this node; mount it, or give the "
       "job a checkpoint.directory that all its nodes share",
       manifest.directory(), above.string()));
+  status.SetPayload(kOutOfSight, absl::Cord());
+  return status;
 }
 
 absl::StatusOr<v1::TrainerState> ContinueCommitted(const v1::StartTraining& start,
@@ -115,11 +118,13 @@ bool IsUnusableCheckpoint(const absl::Status& status) {
   return status.GetPayload(kUnusable).has_value();
 }
 
+bool IsOutOfSight(const absl::Status& status) { return status.GetPayload(kOutOfSight).has_value(); }
+
 absl::StatusOr<v1::TrainerState> Restore(const v1::StartTraining& start, models::Decoder& model,
                                          optimizer::AdamW& optimizer) {
   if (start.has_load() && start.load().step() > 0) {
     absl::StatusOr<v1::TrainerState> state = ContinueCommitted(start, model, optimizer);
-    if (state.ok()) return state;
+    if (state.ok() || IsOutOfSight(state.status())) return state;
     absl::Status why = state.status();
     why.SetPayload(kUnusable, absl::Cord());
     return why;

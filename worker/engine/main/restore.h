@@ -22,6 +22,8 @@ absl::StatusOr<v1::TrainerState> Restore(const v1::StartTraining& start, models:
 // Was it the coordinator's manifest that Restore could not load? Then the job may be right, and an
 // older checkpoint of it good.
 bool IsUnusableCheckpoint(const absl::Status& status);
+// Or is not even the folder above it there? Then it may be whole, and seen from another node.
+bool IsOutOfSight(const absl::Status& status);
 
 // A model for generation: a Mega checkpoint or a Hugging Face folder.
 struct LoadedModel {

@@ -31,6 +31,7 @@ absl::Status LiveAndTrain(TrainerLink& link, StopSignal& stop, std::unique_ptr<R
 }
 
 int ExitCodeOf(const absl::Status& status) {
+  if (IsOutOfSight(status)) return kExitCheckpointOutOfSight;
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return kExitOk;

@@ -156,6 +156,8 @@ TEST(Restore, ACommittedCheckpointThatCannotBeReadIsToldFromWrongInput) {
   const absl::Status out_of_sight = load(manifest);
   EXPECT_EQ(out_of_sight.code(), absl::StatusCode::kUnavailable) << out_of_sight;
   EXPECT_THAT(std::string(out_of_sight.message()), HasSubstr("mount it"));
+  EXPECT_TRUE(IsOutOfSight(out_of_sight));
+  EXPECT_FALSE(IsUnusableCheckpoint(out_of_sight));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <latch>
 #include <thread>
 
@@ -11,6 +12,7 @@
 namespace mega::engine {
 namespace {
 
+namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 
 class TwoRanksTest : public ::testing::Test {
@@ -84,6 +86,48 @@ TEST_F(TwoRanksTest, ASaveAskedOfOneIsMadeByBothAfterTheSameStep) {
   EXPECT_LT(saved[0], kSteps);
   EXPECT_EQ(saved[1], kSteps);
   EXPECT_EQ(SavedSteps(1), saved);
+}
+
+// The ranks of two nodes.
+class TwoNodesTest : public TwoRanksTest {
+ protected:
+  // What became of both; the folders of the nodes' workers differ.
+  std::vector<absl::Status> RunBoth(const std::function<void(v1::JobSpec&)>& changes) {
+    Start(changes);
+    std::vector<absl::Status> ended(2);
+    {
+      std::jthread zero([&] { ended[0] = RunOn("a", 0); });
+      std::jthread one([&] { ended[1] = RunOn("b", 1); });
+    }
+    for (const auto& entry : fs::recursive_directory_iterator(dir_.path())) {
+      EXPECT_FALSE(entry.path().filename().string().starts_with(".shared")) << entry.path();
+    }
+    return ended;
+  }
+
+ private:
+  absl::Status RunOn(const std::string& node, int rank) {
+    starts_[rank].set_run_directory(dir_ / ("worker-" + node));
+    starts_[rank].mutable_plan()->mutable_ranks(0)->set_node("a");
+    starts_[rank].mutable_plan()->mutable_ranks(1)->set_node("b");
+    return Run(rank);
+  }
+};
+
+TEST_F(TwoNodesTest, SaveIntoTheFolderThatTheyShare) {
+  for (const absl::Status& ended : RunBoth([](v1::JobSpec&) {})) EXPECT_EQ(ended, absl::OkStatus());
+}
+
+// Case: such a job "succeeded", and its checkpoint could not be read.
+TEST_F(TwoNodesTest, ThatShareNoFolderAreToldSoBeforeTheFirstStep) {
+  const auto apart = [](v1::JobSpec& spec) { spec.mutable_checkpoint()->clear_directory(); };
+  for (const absl::Status& ended : RunBoth(apart)) {
+    EXPECT_EQ(ended.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(
+        std::string(ended.message()),
+        ::testing::HasSubstr("1 of 2 ranks do not see there what rank 0 wrote on node 'a'"));
+  }
+  EXPECT_TRUE(workers_[0]->steps().empty());
 }
 
 // Case: one rank read its weights from a slow disk, and no attempt came to its first step.
