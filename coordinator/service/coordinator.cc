@@ -195,6 +195,7 @@ class CoordinatorImpl final : public Coordinator {
       plans_->Post([this, ask = std::move(ask)] { loop_->Put(PlanFor(ask)); });
     };
     outlets.record_step = [this](const v1::StepReport& report) { recorder_->Add(report); };
+    outlets.told_event = [this](const v1::JobEvent& event) { exporter_->AddEvent(event); };
     outlets.failed = [this](absl::Status status) {
       if (options_.failed) options_.failed(status);
     };

@@ -112,6 +112,14 @@ void Exporter::AddStep(const v1::StepReport& report) {
   job.newest = report;
 }
 
+void Exporter::AddEvent(const v1::JobEvent& event) {
+  static constexpr std::array<std::string_view, 3> kFailedSave = {
+      "CHECKPOINT_FAILED", "CHECKPOINT_REJECTED", "CHECKPOINT_ABANDONED"};
+  if (std::ranges::count(kFailedSave, event.reason()) == 0) return;
+  MutexLock lock(mu_);
+  ++failed_saves_[event.job_uid()];
+}
+
 void Exporter::AddJob(Snapshot& snapshot, const v1::Job& job, absl::Time now) {
   const std::string name = JobLabel(job);
   const Labels labels = {{"training_job", name}};
@@ -146,8 +154,14 @@ void Exporter::AddJob(Snapshot& snapshot, const v1::Job& job, absl::Time now) {
       seen.bytes += static_cast<double>(manifest.total_bytes());
     }
     snapshot.Add(Series::kCheckpointBytes, seen.bytes, labels);
+  } else if (job.has_start_time() && !core::IsTerminal(job.phase())) {
+    // All that was trained so far.
+    snapshot.Add(Series::kCheckpointAge, SecondsBetween(job.start_time(), now), labels);
   }
   MutexLock lock(mu_);
+  const auto failed = failed_saves_.find(job.uid());
+  snapshot.Add(Series::kCheckpointFailures,
+               failed == failed_saves_.end() ? 0 : static_cast<double>(failed->second), labels);
   const auto it = steps_.find(job.uid());
   if (it == steps_.end()) return;
   const v1::StepReport& newest = it->second.newest;
@@ -183,7 +197,9 @@ void Exporter::AddJobs(Snapshot& snapshot, absl::Time now) {
   }
   std::erase_if(checkpoints_, [&](const auto& entry) { return !shown.contains(entry.first); });
   MutexLock lock(mu_);
-  std::erase_if(steps_, [&](const auto& entry) { return !shown.contains(entry.first); });
+  const auto is_gone = [&](const auto& entry) { return !shown.contains(entry.first); };
+  std::erase_if(steps_, is_gone);
+  std::erase_if(failed_saves_, is_gone);
 }
 
 void Exporter::AddNodes(Snapshot& snapshot, absl::Time now) const {

@@ -36,6 +36,7 @@ class Exporter : public prometheus::Collectable {
 
   // From any thread.
   void AddStep(const v1::StepReport& report);
+  void AddEvent(const v1::JobEvent& event);
   void AddCommit(double seconds) { wal_sync_.Add(seconds); }
   void AddLag(double seconds) { loop_lag_.Add(seconds); }
 
@@ -77,6 +78,7 @@ class Exporter : public prometheus::Collectable {
 
   mutable Mutex mu_;
   std::map<core::JobUid, JobSteps> steps_ MEGA_GUARDED_BY(mu_);
+  std::map<core::JobUid, int64_t> failed_saves_ MEGA_GUARDED_BY(mu_);
   std::shared_ptr<const std::vector<prometheus::MetricFamily>> snapshot_ MEGA_GUARDED_BY(mu_);
   // Of Refresh alone: bytes of the checkpoints seen, by job.
   struct CheckpointsSeen {

@@ -236,11 +236,16 @@ void Loop::Leave(std::vector<v1::Effect> effects, Publication publication) {
   if (!publication.jobs.empty()) queue_changed_ = true;
   if (effects.empty() && publication.empty()) return;
   if (released_ == batch_) {  // nothing is on its way to the disk
-    reads_.Publish(publication);
+    Show(publication);
     CarryOut(std::move(effects));
     return;
   }
   waiting_.push_back({batch_, std::move(effects), std::move(publication)});
+}
+
+void Loop::Show(const Publication& publication) {
+  reads_.Publish(publication);
+  for (const auto& event : publication.events) outlets_.told_event(*event);
 }
 
 void Loop::ReleaseDurable(int64_t number) {
@@ -248,7 +253,7 @@ void Loop::ReleaseDurable(int64_t number) {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
     // Readers first: who is told of a change must be able to read it.
-    reads_.Publish(next.publication);
+    Show(next.publication);
     CarryOut(std::move(next.effects));
   }
   released_ = number;

@@ -35,6 +35,7 @@ class Loop {
     std::function<void(v1::CloseSession)> close_session;
     std::function<void(v1::AskPlan)> ask_plan;
     std::function<void(const v1::StepReport&)> record_step;  // rank 0, of the job's newest attempt
+    std::function<void(const v1::JobEvent&)> told_event;     // as readers get it
     // Nothing is durable any more: the process must stop.
     std::function<void(absl::Status)> failed;
     // Seconds; for the exporter.
@@ -79,6 +80,7 @@ class Loop {
   Publication PublishTick();
   void Leave(std::vector<v1::Effect> effects, Publication publication);
   void ReleaseDurable(int64_t number);
+  void Show(const Publication& publication);
   void CarryOut(std::vector<v1::Effect> effects);
   void Answer(const v1::ReplyCall& reply);
   absl::Time Now() const;

@@ -58,10 +58,14 @@ const std::array<SeriesInfo, static_cast<size_t>(Series::kCount)>& SeriesTable()
        "Newest validation loss in nats per token. Rising while the loss falls: the model learns "
        "the data by heart."},
       {Series::kCheckpointAge, "mega_checkpoint_age_seconds", Gauge,
-       "Since the newest complete checkpoint: what a failure now would cost. High: lower "
+       "Since the newest complete checkpoint, or the first step of a job that has none: what a "
+       "failure now would cost. High: lower "
        "checkpoint.interval_steps, or see whether saving fails (megactl events JOB)."},
       {Series::kCheckpointBytes, "mega_checkpoint_bytes_total", Counter,
        "Bytes of complete checkpoints written since the coordinator started."},
+      {Series::kCheckpointFailures, "mega_checkpoint_failures_total", Counter,
+       "Saves that a rank could not write, or that did not become a checkpoint, since the "
+       "coordinator started. Rising: megactl events JOB says why."},
       {Series::kStepReportsDropped, "mega_step_reports_dropped_total", Counter,
        "Step reports not kept because the disk was too slow. Above 0: a faster disk for "
        "--state-dir."},

@@ -31,6 +31,7 @@ enum class Series {
   kValidationLoss,
   kCheckpointAge,
   kCheckpointBytes,
+  kCheckpointFailures,
   kStepReportsDropped,
   kWalSync,
   kLoopLag,

@@ -19,8 +19,8 @@ grpc::Status CheckSpec(const v1::JobMetadata& metadata, const v1::JobSpec& spec,
                        CheckedSpec* checked);
 
 // Of a job that is to run, not only to be planned: what several nodes write must lie where each of
-// them can read it. Where a job gets several nodes without having asked for them, its ranks find
-// out at their start.
+// them can read it. Whether the folder is one and the same everywhere its ranks find out at their
+// start.
 grpc::Status CheckSharedStorage(const v1::JobSpec& resolved);
 
 }  // namespace mega::service

@@ -79,6 +79,31 @@ TEST_F(ExporterTest, ShowsAJobInItsPhaseWithItsNewestStep) {
   EXPECT_THAT(text, HasSubstr("mega_worker_sessions 3"));
 }
 
+// Case: every save of a job was rejected, and no series told.
+TEST_F(ExporterTest, SavesThatFailAreCountedAndAgeIsToldWithoutAnyCheckpoint) {
+  v1::Job job;
+  job.set_uid("u1");
+  job.mutable_metadata()->set_name("unsaved");
+  job.mutable_metadata()->set_namespace_("default");
+  job.set_phase(v1::JOB_PHASE_RUNNING);
+  *job.mutable_create_time() = ToProto(clock_.now);
+  *job.mutable_start_time() = ToProto(clock_.now);
+  Publication publication;
+  publication.jobs.push_back(std::make_shared<v1::Job>(job));
+  reads_.Publish(publication);
+  EXPECT_THAT(Scrape(), HasSubstr("mega_checkpoint_failures_total{training_job=\"unsaved\"} 0"));
+  for (const char* reason : {"CHECKPOINT_REJECTED", "CHECKPOINT_COMMITTED", "CHECKPOINT_FAILED"}) {
+    v1::JobEvent event;
+    event.set_job_uid("u1");
+    event.set_reason(reason);
+    exporter_.AddEvent(event);
+  }
+  clock_.now += absl::Seconds(30);
+  const std::string text = Scrape();
+  EXPECT_THAT(text, HasSubstr("mega_checkpoint_failures_total{training_job=\"unsaved\"} 2"));
+  EXPECT_THAT(text, HasSubstr("mega_checkpoint_age_seconds{training_job=\"unsaved\"} 30"));
+}
+
 TEST_F(ExporterTest, TokensCountStepsDoneAgainAndIgnoreReportsSentAgain) {
   Put("u1", "demo", v1::JOB_PHASE_RUNNING);
   for (int64_t step = 1; step <= 4; ++step) Step("u1", 1, step);

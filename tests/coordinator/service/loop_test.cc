@@ -97,6 +97,7 @@ class LoopTest : public ::testing::Test {
       changed_.NotifyAll();
     };
     outlets.record_step = [](const v1::StepReport&) {};
+    outlets.told_event = [](const v1::JobEvent&) {};
     outlets.failed = [this](absl::Status status) {
       MutexLock lock(mu_);
       failures_.push_back(std::move(status));
