@@ -63,6 +63,7 @@ constexpr Example kExamples[] = {
     {"docs/guide/queue.md", "scheduling:", How::kSection},
     // Need a container builder and a cluster.
     {"docs/guide/kubernetes.md", "docker build", How::kSyntax},
+    {"docs/guide/kubernetes.md", "POD=", How::kSyntax},
 };
 
 std::vector<std::string> Files() {
