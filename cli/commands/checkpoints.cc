@@ -4,6 +4,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/byte_count.h"
 #include "cli/commands/checkpoint_view.h"
@@ -167,8 +170,16 @@ int Verify(const Shell& shell, const Which& which) {
   const absl::StatusOr<Found> found = Find(shell, which);
   if (!found.ok()) return Fail(found.status());
   // The engine knows no YAML; its JSON is some.
-  return BecomeEngine({"checkpoint", "verify", "-o",
-                       which.output == Output::kTable ? "text" : "json", "--", found->folder});
+  std::vector<std::string> words = {"checkpoint", "verify", "-o",
+                                    which.output == Output::kTable ? "text" : "json"};
+  if (which.step) {  // else nobody says which one should lie there
+    for (const auto& [option, value] : {std::pair("--step", found->manifest.step()),
+                                        std::pair("--epoch", found->manifest.epoch())}) {
+      words.insert(words.end(), {option, fmt::format("{}", value)});
+    }
+  }
+  words.insert(words.end(), {"--", found->folder});
+  return BecomeEngine(words);
 }
 
 Command AddFolderCommand(Command checkpoints, const std::shared_ptr<Which>& which,

@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class CheckpointsTest : public CommandsTest {
  protected:
@@ -100,13 +101,21 @@ TEST_F(CheckpointsTest, VerifyTellsAllDamageAndEndsWithOne) {
   const Result json = RunAlone({"checkpoints", "verify", folder, "-o", "json"});
   EXPECT_EQ(json.code, 1);
   EXPECT_EQ(nlohmann::json::parse(json.out)["damage"].size(), 2u);
+  int64_t epoch = 5;
   coordinator_.get = [&](const v1::GetJobRequest&, v1::Job* job) {
     Fill(job, v1::JOB_PHASE_RUNNING);
     Fill(job->add_checkpoints(), 12, false);
     job->mutable_checkpoints(0)->set_directory(folder);
+    job->mutable_checkpoints(0)->set_epoch(epoch);
     return grpc::Status::OK;
   };
-  EXPECT_THAT(Run({"checkpoints", "verify", "tiny", "12"}).out, HasSubstr("b.safetensors"));
+  const Result of_job = Run({"checkpoints", "verify", "tiny", "12"});
+  EXPECT_THAT(of_job.out, AllOf(HasSubstr("b.safetensors"), Not(HasSubstr("epoch"))));
+  // Case: the folder had been written over by another attempt, and was said to be whole.
+  epoch = 4;
+  EXPECT_THAT(Run({"checkpoints", "verify", "tiny", "12"}).out,
+              HasSubstr("manifest.json: it is of step 12, saved in epoch 5, and the job's "
+                        "checkpoint is of step 12, saved in epoch 4"));
   std::filesystem::remove(folder + "/manifest.json");
   const Result torn = RunAlone({"checkpoints", "verify", folder});
   EXPECT_EQ(torn.code, 1);

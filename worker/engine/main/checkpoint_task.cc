@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
+#include "worker/engine/checkpoint/manifest.h"
 #include "worker/engine/checkpoint/verifier.h"
 #include "worker/engine/main/exit_codes.h"
 #include "worker/engine/main/progress_line.h"
@@ -50,6 +51,20 @@ void PrintText(const std::string& folder, const checkpoint::Verdict& verdict) {
   }
 }
 
+// A folder may have been written over since, or brought back from a backup: whole, and another.
+void CompareWithRecord(const VerifyOptions& options, checkpoint::Verdict& verdict) {
+  const v1::Manifest& found = verdict.manifest;
+  if (found.version() == 0) return;  // there is none that can be read, and that is said
+  const int64_t step = options.step.value_or(found.step());
+  const int64_t epoch = options.epoch.value_or(found.epoch());
+  if (found.step() == step && found.epoch() == epoch) return;
+  verdict.damage.insert(
+      verdict.damage.begin(),
+      fmt::format("{}: it is of step {}, saved in epoch {}, and the job's checkpoint is of step "
+                  "{}, saved in epoch {}",
+                  checkpoint::kManifestName, found.step(), found.epoch(), step, epoch));
+}
+
 }  // namespace
 
 int VerifyCheckpoint(const VerifyOptions& options) {
@@ -68,6 +83,7 @@ int VerifyCheckpoint(const VerifyOptions& options) {
     TellError("mega-engine checkpoint verify", verdict.status());
     return absl::IsNotFound(verdict.status()) ? kExitNotFound : kExitFailed;
   }
+  CompareWithRecord(options, *verdict);
   if (options.output == "json") {
     PrintJson(options.folder, *verdict);
   } else {

@@ -84,6 +84,8 @@ int Main(int argc, char** argv) {
       "megactl checkpoints verify shakespeare 200");
   verify_command.AddOption("folder", verify.folder, "Of the checkpoint").Required();
   verify_command.AddOption("-o,--output", verify.output).OneOf({"text", "json"});
+  verify_command.AddOption("--step", verify.step, "Of the checkpoint that should be there");
+  verify_command.AddOption("--epoch", verify.epoch, "In which that one was saved");
 
   std::string output = "text";
   Command version_command =
