@@ -44,7 +44,9 @@ void AddRestart(Command program, const Shell& shell) {
       command.AddOption("--from-step", options->from_step, "Of the checkpoint to go on from")
           .AtLeast(1)
           .TypeName("STEP");
-  command.AddFlag("--from-beginning", options->from_beginning, "Without any checkpoint")
+  command
+      .AddFlag("--from-beginning", options->from_beginning,
+               "As the job began: from checkpoint.load, or with new weights")
       .Excludes(step);
   AddOutput(command, options->output, {Output::kTable, Output::kJson, Output::kYaml});
   command.OnRun([&shell, options] { return Restart(shell, *options); });
