@@ -14,21 +14,15 @@ namespace mega::cli {
 namespace {
 
 constexpr std::chrono::seconds kDeadline{10};
-// Of what is sent once: so long the connection is waited for. Not the service config's timeout,
-// which gRPC counts in processor cycles that it gauges at its start: on a busy machine two seconds
-// were over at once.
-constexpr std::chrono::seconds kDeadlineOnce{2};
+constexpr std::chrono::seconds kConnecting{2};
 
 // UNAVAILABLE is retried (AIP-194): a coordinator started by the line before, or still loading its
-// state, is waited for; a refused connection costs the user half a second, at most 1.2.
-// A restart may have been carried out though its answer was lost, and a second one would end the
-// attempt that it made; a deletion's second answer would be that there is no such checkpoint. These
-// are sent once, after a wait for the connection.
+// state, is waited for; a refused connection costs the user half a second, at most 1.2. What
+// CallOnce sends has no such policy.
 constexpr char kServiceConfig[] = R"({
   "methodConfig": [{
     "name": [{"service": "mega.v1.JobService", "method": "RestartJob"},
-             {"service": "mega.v1.JobService", "method": "DeleteCheckpoint"}],
-    "waitForReady": true
+             {"service": "mega.v1.JobService", "method": "DeleteCheckpoint"}]
   }, {
     "name": [{}],
     "retryPolicy": {
@@ -76,13 +70,26 @@ template <typename Stub, typename Request, typename Response>
 absl::StatusOr<Response> Call(const std::string& target, Stub& stub,
                               grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                            Response*),
-                              const Request& request, std::chrono::seconds deadline = kDeadline) {
+                              const Request& request) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + deadline);
+  context.set_deadline(std::chrono::system_clock::now() + kDeadline);
   Response response;
   const grpc::Status status = (stub.*method)(&context, request, &response);
   if (!status.ok()) return FromGrpc(status, target);
   return response;
+}
+
+// A restart may have been carried out though its answer was lost, and a second one would end the
+// attempt that it made; a deletion's second answer would be that there is no such checkpoint. So a
+// coordinator that is just being started is waited for first, and nothing is sent again.
+template <typename Stub, typename Request, typename Response>
+absl::StatusOr<Response> CallOnce(const std::string& target, grpc::Channel& channel, Stub& stub,
+                                  grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                               Response*),
+                                  const Request& request) {
+  // Not connected, the call fails at once and says why.
+  channel.WaitForConnected(std::chrono::system_clock::now() + kConnecting);
+  return Call(target, stub, method, request);
 }
 
 // A whole list, page by page; `add` takes a page's items over.
@@ -106,6 +113,7 @@ absl::StatusOr<Response> AllPages(const std::string& target, Request request, St
 }  // namespace
 
 struct Client::Stubs {
+  std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::JobService::Stub> jobs;
   std::unique_ptr<v1::ClusterService::Stub> cluster;
 };
@@ -119,9 +127,9 @@ Client::Client(Target target, const tls::Identity* identity)
     : target_(std::move(target)),
       is_plain_text_(identity == nullptr),
       stubs_(std::make_unique<Stubs>()) {
-  const std::shared_ptr<grpc::Channel> channel = ChannelTo(target_, identity);
-  stubs_->jobs = v1::JobService::NewStub(channel);
-  stubs_->cluster = v1::ClusterService::NewStub(channel);
+  stubs_->channel = ChannelTo(target_, identity);
+  stubs_->jobs = v1::JobService::NewStub(stubs_->channel);
+  stubs_->cluster = v1::ClusterService::NewStub(stubs_->channel);
 }
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
@@ -177,8 +185,8 @@ absl::StatusOr<v1::Job> Client::RestartJob(const std::string& handle, int64_t fr
   request.set_name(FullHandle(handle));
   request.set_from_step(from_step);
   request.set_from_beginning(from_beginning);
-  return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::RestartJob, request,
-              kDeadlineOnce);
+  return CallOnce(target_.address, *stubs_->channel, *stubs_->jobs,
+                  &v1::JobService::Stub::RestartJob, request);
 }
 
 absl::StatusOr<v1::Job> Client::ScaleJob(const std::string& handle, int64_t nodes, bool now) {
@@ -210,8 +218,8 @@ absl::StatusOr<v1::Job> Client::DeleteCheckpoint(const std::string& handle, int6
   request.set_name(FullHandle(handle));
   request.set_step(step);
   request.set_force(force);
-  return Call(target_.address, *stubs_->jobs, &v1::JobService::Stub::DeleteCheckpoint, request,
-              kDeadlineOnce);
+  return CallOnce(target_.address, *stubs_->channel, *stubs_->jobs,
+                  &v1::JobService::Stub::DeleteCheckpoint, request);
 }
 
 absl::StatusOr<v1::PlanJobResponse> Client::PlanJob(const v1::PlanJobRequest& request) {

@@ -187,6 +187,7 @@ TEST_F(CheckpointsTest, DeleteSaysWhatIsLeftAndForcesOnlyWhenTold) {
   };
   EXPECT_EQ(Run({"checkpoints", "delete", "tiny", "10"}).code, 6);
   EXPECT_EQ(calls, 1);
+  EXPECT_GT(coordinator_.patience.load(), std::chrono::seconds(5)) << "it has much to do";
 }
 
 TEST_F(CheckpointsTest, WhatTheCoordinatorRefusesIsSaidWithItsReason) {
@@ -216,6 +217,7 @@ TEST_F(CheckpointsTest, RestartNamesTheCheckpoint) {
   };
   EXPECT_THAT(Run({"restart", "tiny", "--from-step", "10"}).out, HasSubstr("from step 10"));
   EXPECT_EQ(asked.from_step(), 10);
+  EXPECT_GT(coordinator_.patience.load(), std::chrono::seconds(5));
   EXPECT_THAT(Run({"restart", "tiny", "--from-beginning"}).out, HasSubstr("from its beginning"));
   EXPECT_TRUE(asked.from_beginning());
   const Result newest = Run({"restart", "tiny"});

@@ -3,6 +3,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -65,6 +67,9 @@ class ScriptedCoordinator : public v1::JobService::Service, public v1::ClusterSe
   std::function<grpc::Status(const v1::WatchEventsRequest&, grpc::ServerWriter<v1::JobEvent>*)>
       events;
 
+  // How long the last client that asked for a restart or a deletion would wait for its answer.
+  std::atomic<std::chrono::system_clock::duration> patience{};
+
  private:
   template <typename Function, typename... Arguments>
   static grpc::Status Answer(const Function& function, Arguments&&... arguments) {
@@ -87,8 +92,9 @@ class ScriptedCoordinator : public v1::JobService::Service, public v1::ClusterSe
                          v1::Job* job) override {
     return Answer(cancel, *request, job);
   }
-  grpc::Status RestartJob(grpc::ServerContext*, const v1::RestartJobRequest* request,
+  grpc::Status RestartJob(grpc::ServerContext* context, const v1::RestartJobRequest* request,
                           v1::Job* job) override {
+    patience = context->deadline() - std::chrono::system_clock::now();
     return Answer(restart, *request, job);
   }
   grpc::Status SaveCheckpoint(grpc::ServerContext*, const v1::SaveCheckpointRequest* request,
@@ -99,8 +105,9 @@ class ScriptedCoordinator : public v1::JobService::Service, public v1::ClusterSe
                              v1::Manifest* manifest) override {
     return Answer(pin, *request, manifest);
   }
-  grpc::Status DeleteCheckpoint(grpc::ServerContext*, const v1::DeleteCheckpointRequest* request,
-                                v1::Job* job) override {
+  grpc::Status DeleteCheckpoint(grpc::ServerContext* context,
+                                const v1::DeleteCheckpointRequest* request, v1::Job* job) override {
+    patience = context->deadline() - std::chrono::system_clock::now();
     return Answer(delete_checkpoint, *request, job);
   }
   grpc::Status ListQueue(grpc::ServerContext*, const v1::ListQueueRequest* request,
