@@ -56,11 +56,17 @@ TEST(Checkpoints, OneIsPinnedVerifiedGoneBackToAndDeleted) {
   EXPECT_EQ(Int(job["attempts"][1]["start_step"]), step);
   EXPECT_EQ(Int(job["restarts"]), 0);
   // The same steps are saved again, in the same folders, and are good.
-  ASSERT_TRUE(Eventually([&] { return committed().size() >= 2; }, Seconds(60)));
-  EXPECT_EQ(cluster.Ctl({"checkpoints", "verify", uid, pinned}).code, 0);
+  const std::string first = pinned;
+  ASSERT_TRUE(Eventually([&] { return pin_newest() && pinned != first; }, Seconds(60)));
+  const Result again = cluster.Ctl({"checkpoints", "verify", uid, pinned});
+  EXPECT_EQ(again.code, 0) << again.out;
+  const json described =
+      json::parse(cluster.Ctl({"checkpoints", "describe", uid, pinned, "-o", "json"}).out);
+  EXPECT_EQ(Int(described["attempt"]), 2);
 
   const fs::path folder = job["checkpoints"][0]["directory"].get<std::string>();
   ASSERT_TRUE(fs::exists(folder / "manifest.json"));
+  pinned = first;
   EXPECT_EQ(cluster.Ctl({"checkpoints", "delete", uid, pinned}).code, 4);
   EXPECT_EQ(cluster.Ctl({"checkpoints", "delete", uid, pinned, "--force"}).code, 0);
   EXPECT_TRUE(Eventually([&] { return !fs::exists(folder); }, Seconds(30)));
