@@ -17,7 +17,7 @@
 namespace mega::daemon {
 namespace {
 
-// A line holds a path and two short fields; escapes make a path at most six times as long.
+// A line holds a path and a few short fields; escapes make a path at most six times as long.
 constexpr int64_t kMostFileBytes = int64_t{Removals::kMostKept + 1} * (8 * PATH_MAX);
 
 constexpr absl::Duration kWriteAfter = absl::Milliseconds(100);

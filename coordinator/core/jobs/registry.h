@@ -10,9 +10,9 @@ namespace mega::core {
 // Retention leaves a pinned checkpoint alone, and checkpoint.keep counts the others only. Unpinned
 // it is one of these again, from the next checkpoint that is committed on.
 void PinCheckpoint(Draft& draft, const v1::CoreRequest& request);
-// The checkpoint is none of the job's any more, and a node removes its folder; but not if the order
-// reaches it only when the job may save the step again (removal.h). The newest and a pinned one go
-// by force alone, and one from which ranks are starting does not go at all.
+// The checkpoint is none of the job's any more, and a node removes its folder, but nothing that a
+// later attempt has saved there (removal.h). The newest and a pinned one go by force alone, and one
+// from which ranks are starting does not go at all.
 void DeleteCheckpoint(Draft& draft, const v1::CoreRequest& request);
 
 // The ranks save after the step that they are in; the answer does not wait for it. A job whose

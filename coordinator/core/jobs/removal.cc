@@ -34,7 +34,8 @@ NodeId ChooseNode(const Draft& draft, const v1::Job* job) {
   return "";
 }
 
-// An attempt that began further back may have saved the step again, or be about to.
+// An attempt that began further back may have saved the step again, or be about to. Orders that
+// name the attempt whose checkpoint they mean do no harm then.
 bool IsWanted(const v1::Job& job, const v1::DeleteCheckpoint& order) {
   if (job.checkpoints().empty()) return !IsTerminal(job.phase());
   const bool is_newer = order.step() > job.checkpoints().rbegin()->step();
@@ -54,9 +55,12 @@ std::vector<v1::PendingCommand> RemovalsOf(const State& state, const NodeId& nod
 
 NodeId RemoveCheckpoint(Draft& draft, const v1::Job& job, const v1::Manifest& manifest) {
   v1::Command command;
-  command.mutable_delete_checkpoint()->set_job_uid(job.uid());
-  command.mutable_delete_checkpoint()->set_step(manifest.step());
-  command.mutable_delete_checkpoint()->set_directory(manifest.directory());
+  v1::DeleteCheckpoint& order = *command.mutable_delete_checkpoint();
+  order.set_job_uid(job.uid());
+  order.set_step(manifest.step());
+  order.set_directory(manifest.directory());
+  order.set_attempt(manifest.attempt());
+  order.set_epoch(manifest.epoch());
   NodeId node = NewestAttempt(job).ranks(0).node();
   // A known node that is away gets it when it is back, or hands it over when it is lost.
   if (draft.FindNode(node) == nullptr) node = ChooseNode(draft, &job);
@@ -79,6 +83,7 @@ void HandOverRemovals(Draft& draft) {
 }
 
 bool IsVoid(const Draft& draft, const v1::DeleteCheckpoint& order) {
+  if (order.epoch() != 0) return false;
   const v1::Job* job = draft.FindJob(order.job_uid());
   return job != nullptr && IsWanted(*job, order);
 }

@@ -1,7 +1,8 @@
 // Checkpoints beyond checkpoint.keep, or deleted by users: one node removes the folder, and another
 // one when that is lost before it has acked the order. Acked, the order is on the worker's own
 // disk, and is carried out by whatever worker runs there next; one whose machine never returns
-// leaves the folder.
+// leaves the folder. It names the attempt that saved the checkpoint: carried out late, it leaves
+// what a later one has saved in the same folder.
 #pragma once
 
 #include "coordinator/core/draft.h"
@@ -13,7 +14,8 @@ namespace mega::core {
 NodeId RemoveCheckpoint(Draft& draft, const v1::Job& job, const v1::Manifest& manifest);
 // What lost nodes were to remove is given to others, if there is one. Now and then.
 void HandOverRemovals(Draft& draft);
-// The job has gone back behind the step, and saves it again in the same folder or may do so.
+// An order of release 0.1, which names no attempt, and the job has gone back behind the step: it
+// saves it again in the same folder, or may do so.
 bool IsVoid(const Draft& draft, const v1::DeleteCheckpoint& order);
 // The node still has to be told to remove something.
 bool HasRemovals(const State& state, const NodeId& node);

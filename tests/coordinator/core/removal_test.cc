@@ -43,6 +43,8 @@ TEST(Removal, OfANodeThatIsLostIsGivenToAnother) {
   EXPECT_EQ(order.step(), 10);
   EXPECT_EQ(order.directory(), "/checkpoints/10");
   EXPECT_EQ(order.job_uid(), "job");
+  EXPECT_EQ(order.attempt(), 1);
+  EXPECT_EQ(order.epoch(), cluster.attempt("job").epoch());
 }
 
 TEST(Removal, IsKeptWithALostNodeWhileNobodyElseIsThere) {
@@ -99,17 +101,27 @@ TEST(Removal, WaitsForANodeOfTheJobThatIsAwayForAMoment) {
 }
 
 // The checkpoint after it turned out to be damaged, and the job comes by the step once more.
-TEST(Removal, IsVoidWhenTheJobMaySaveTheStepAgain) {
-  Cluster cluster;
-  const JobUid uid = PairThatKeepsOne(cluster);
+void LoseTheNewest(Cluster& cluster, const JobUid& uid) {
   for (const int code : {1, 65}) {
     for (const int64_t rank : {0, 1}) cluster.Exit(uid, rank, code);
     cluster.Run(absl::Seconds(5));
   }
   ASSERT_TRUE(cluster.job(uid).checkpoints().empty());
-  cluster.Hello("a", {.devices = 1, .running = {cluster.ref(uid, 0)}});
-  EXPECT_EQ(cluster.Count("a", v1::Command::kDeleteCheckpoint), 1);
-  EXPECT_EQ(Pending(cluster, "a"), 0);
+}
+
+// Case: the order was dropped and nobody heard of it; the checkpoint that a user had deleted
+// stayed.
+TEST(Removal, NamesTheAttemptAndSoIsCarriedOutThoughTheJobMaySaveTheStepAgain) {
+  Cluster cluster;
+  const JobUid uid = PairThatKeepsOne(cluster);
+  const int64_t epoch = cluster.attempt(uid).epoch();
+  LoseTheNewest(cluster, uid);
+  cluster.Hello("a", {.devices = 1, .running = {cluster.ref(uid, 0)}, .last_command_seq = 0});
+  ASSERT_EQ(cluster.Count("a", v1::Command::kDeleteCheckpoint), 2);
+  EXPECT_EQ(Pending(cluster, "a"), 1);
+  for (const v1::Command& command : cluster.sent["a"]) {
+    if (command.has_delete_checkpoint()) EXPECT_EQ(command.delete_checkpoint().epoch(), epoch);
+  }
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 
 #include <filesystem>
 #include <future>
+#include <set>
 
 #include "gmock/gmock.h"
+#include "manifest/manifest_file.h"
 #include "tests/support/failing_readdir.h"
 #include "tests/worker/daemon/daemon_fixture.h"
 #include "worker/daemon/checkpoint_removal.h"
@@ -13,6 +15,7 @@ namespace mega::daemon {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 v1::DeleteCheckpoint Removal(const std::string& folder, int64_t step) {
@@ -41,7 +44,20 @@ class Disk {
     }
     return folder_ / "mounted/" + name;
   }
+  // What somebody else writes there.
+  void Write(int64_t step, const std::string& name, const std::string& content = "y") const {
+    const std::string folder = folder_ / fmt::format("step-{:08d}", step);
+    fs::create_directory(folder);
+    mega::testing::WriteFile(folder + "/" + name, content);
+  }
   bool Holds(int64_t step) const { return fs::exists(folder_ / fmt::format("step-{:08d}", step)); }
+  std::set<std::string> Files(int64_t step) const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_ / fmt::format("step-{:08d}", step))) {
+      names.insert(entry.path().filename().string());
+    }
+    return names;
+  }
 
  private:
   mega::testing::TempDir folder_;
@@ -68,6 +84,102 @@ TEST(CheckpointRemoval, WhatCannotBeLookedAtMayBeThereTheNextTime) {
   EXPECT_TRUE(absl::IsUnavailable(RemoveCheckpoint(order)));
   disk.Mount();
   EXPECT_EQ(RemoveCheckpoint(order), absl::OkStatus());
+}
+
+// Of the checkpoint that an attempt of the job saved, its epoch being ten times its number.
+v1::DeleteCheckpoint RemovalOf(int64_t attempt, const std::string& folder, int64_t step) {
+  v1::DeleteCheckpoint order = Removal(folder, step);
+  order.set_attempt(attempt);
+  order.set_epoch(10 * attempt);
+  return order;
+}
+
+// Of one whole tensor in the file.
+std::string ManifestOf(int64_t attempt, int64_t step, const std::string& file,
+                       const std::string& job_uid = kJob) {
+  v1::Manifest manifest;
+  manifest.set_version(1);
+  manifest.set_job_uid(job_uid);
+  manifest.set_attempt(attempt);
+  manifest.set_epoch(10 * attempt);
+  manifest.set_step(step);
+  manifest.mutable_state()->set_step(step);
+  manifest.add_files()->set_name(file);
+  v1::TensorInfo& tensor = *manifest.add_tensors();
+  tensor.set_name("w");
+  tensor.set_dtype("F32");
+  tensor.add_global_shape(1);
+  v1::TensorSlice& slice = *manifest.add_slices();
+  slice.set_tensor("w");
+  slice.set_file(file);
+  slice.add_offset(0);
+  slice.add_shape(1);
+  return manifest::PrintManifest(manifest);
+}
+
+TEST(CheckpointRemoval, ThatNamesWhoSavedItTakesTheWholeFolder) {
+  const Disk disk;
+  disk.Mount();
+  for (const bool has_manifest : {true, false}) {
+    const v1::DeleteCheckpoint order =
+        RemovalOf(2, disk.Put(10), 10);  // and leftovers of attempt 1
+    disk.Write(10, "a2-r00000.safetensors");
+    disk.Write(10, "a2-r00001.safetensors.tmp");
+    disk.Write(10, "manifest.json",
+               has_manifest ? ManifestOf(2, 10, "a2-r00000.safetensors") : "{");
+    EXPECT_EQ(RemoveCheckpoint(order), absl::OkStatus());
+    EXPECT_FALSE(disk.Holds(10));
+    EXPECT_EQ(RemoveCheckpoint(order), absl::OkStatus()) << "it is gone already";
+  }
+}
+
+// Case: the job went back and saved the step again, and then a worker carried out what it had been
+// told before.
+TEST(CheckpointRemoval, WhatALaterAttemptHasSavedThereStays) {
+  const Disk disk;
+  disk.Mount();
+  const v1::DeleteCheckpoint order = RemovalOf(1, disk.Put(10), 10);
+  disk.Write(10, "a3-r00000.safetensors");
+  disk.Write(10, "manifest.json", ManifestOf(3, 10, "a3-r00000.safetensors"));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(RemoveCheckpoint(order), absl::OkStatus());
+    EXPECT_THAT(disk.Files(10), ElementsAre("a3-r00000.safetensors", "manifest.json"));
+  }
+  EXPECT_EQ(RemoveCheckpoint(RemovalOf(3, order.directory(), 10)), absl::OkStatus());
+  EXPECT_FALSE(disk.Holds(10));
+}
+
+// A node that does not share its folder with rank 0 sees no manifest, and neither does anybody
+// before the commit.
+TEST(CheckpointRemoval, WithoutAManifestTheNamesOfTheSlicesSayWhoseTheyAre) {
+  const Disk disk;
+  disk.Mount();
+  const v1::DeleteCheckpoint order = RemovalOf(1, disk.Put(10), 10);
+  fs::remove(order.directory() + "/manifest.json");
+  disk.Write(10, "a2-r00001.safetensors.tmp");
+  disk.Write(10, "manifest.json.tmp");
+  EXPECT_EQ(RemoveCheckpoint(order), absl::OkStatus());
+  EXPECT_THAT(disk.Files(10), ElementsAre("a2-r00001.safetensors.tmp", "manifest.json.tmp"));
+}
+
+TEST(CheckpointRemoval, ItsOwnManifestGoesWhileALaterAttemptSavesThere) {
+  const Disk disk;
+  disk.Mount();
+  const v1::DeleteCheckpoint order = RemovalOf(1, disk.Put(10), 10);
+  disk.Write(10, "manifest.json", ManifestOf(1, 10, "a1-r00000.safetensors"));
+  disk.Write(10, "a2-r00001.safetensors.tmp");
+  EXPECT_EQ(RemoveCheckpoint(order), absl::OkStatus());
+  EXPECT_THAT(disk.Files(10), ElementsAre("a2-r00001.safetensors.tmp"));
+}
+
+TEST(CheckpointRemoval, ThatOfAnotherJobStays) {
+  const Disk disk;
+  disk.Mount();
+  const v1::DeleteCheckpoint order = RemovalOf(1, disk.Put(10), 10);
+  disk.Write(10, "manifest.json", ManifestOf(1, 10, "a1-r00001.safetensors", "another"));
+  const std::set<std::string> files = disk.Files(10);
+  EXPECT_THAT(RemoveCheckpoint(order).message(), HasSubstr("of another job"));
+  EXPECT_EQ(disk.Files(10), files);
 }
 
 class RemovalsTest : public ::testing::Test {
@@ -148,6 +260,28 @@ TEST_F(RemovalsTest, TheNextIncarnationGoesOnFromWhatItCanRead) {
   OnLoop([&] { removals_->CarryOut(); });
   EXPECT_TRUE(Eventually([&] { return Waiting() == 0; }));
   EXPECT_FALSE(disk.Holds(10));
+}
+
+// A line of release 0.1 means whatever lies there; one of this release says whose it means.
+TEST_F(RemovalsTest, AreReadWithAndWithoutTheAttemptThatTheyMean) {
+  const Disk disk;
+  disk.Mount();
+  const std::string old_line =
+      fmt::format(R"({{"job_uid":"{}","step":"10","directory":"{}"}})", kJob, disk.Put(10));
+  mega::testing::WriteFile(state_ / "removals.jsonl", old_line + "\n");
+  disk.Write(10, "a3-r00000.safetensors");
+  const v1::DeleteCheckpoint order = RemovalOf(2, disk.Put(20), 20);
+  disk.Write(20, "manifest.json", ManifestOf(2, 20, "a2-r00000.safetensors"));
+  disk.Write(20, "a3-r00000.safetensors");
+  Open();
+  OnLoop([&] { EXPECT_EQ(removals_->Keep({order}), absl::OkStatus()); });
+  EXPECT_THAT(File(), HasSubstr(R"("epoch":"20")"));
+  Open();
+  EXPECT_EQ(Waiting(), 2);
+  OnLoop([&] { removals_->CarryOut(); });
+  EXPECT_TRUE(Eventually([&] { return Waiting() == 0; }));
+  EXPECT_FALSE(disk.Holds(10));
+  EXPECT_THAT(disk.Files(20), ElementsAre("a3-r00000.safetensors"));
 }
 
 TEST_F(RemovalsTest, AreBoundedWhateverIsOrdered) {

@@ -1,6 +1,5 @@
 #include "worker/engine/checkpoint/leftovers.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -8,7 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "base/folder.h"
 #include "manifest/kept.h"
-#include "worker/engine/checkpoint/durable_file.h"
+#include "manifest/slice_file.h"
 #include "worker/engine/checkpoint/manifest.h"
 #include "worker/engine/checkpoint/writer.h"
 
@@ -17,43 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Digits at the start of `text`, which is moved past them. Nothing for more than an int64 holds.
-std::optional<int64_t> TakeNumber(std::string_view& text) {
-  const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
-  int64_t number = 0;
-  if (!absl::SimpleAtoi(absl::string_view(text.data(), end), &number)) return std::nullopt;
-  text.remove_prefix(end);
-  return number;
-}
-
-bool TakePrefix(std::string_view& text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return false;
-  text.remove_prefix(prefix.size());
-  return true;
-}
-
-std::optional<int64_t> StepOf(const std::string& folder_name) {
-  std::string_view rest = folder_name;
-  if (!TakePrefix(rest, "step-")) return std::nullopt;
-  const std::optional<int64_t> step = TakeNumber(rest);
-  return rest.empty() ? step : std::nullopt;
-}
-
-struct Origin {
-  int64_t attempt = 0;
-  int64_t rank = 0;
-};
-
-// Of a file that a Writer made, under its name or its temporary one.
-std::optional<Origin> OriginOf(const std::string& file_name) {
-  std::string_view rest = file_name;
-  if (!TakePrefix(rest, "a")) return std::nullopt;
-  const std::optional<int64_t> attempt = TakeNumber(rest);
-  if (!attempt || !TakePrefix(rest, "-r")) return std::nullopt;
-  const std::optional<int64_t> rank = TakeNumber(rest);
-  if (!rank) return std::nullopt;
-  if (rest != ".safetensors" && rest != TemporaryName(".safetensors")) return std::nullopt;
-  return Origin{*attempt, *rank};
+// Of step-00000200.
+std::optional<int64_t> StepOf(std::string_view folder_name) {
+  constexpr std::string_view kPrefix = "step-";
+  if (!folder_name.starts_with(kPrefix)) return std::nullopt;
+  const std::string_view digits = folder_name.substr(kPrefix.size());
+  int64_t step = 0;
+  const bool is_number = digits.find_first_not_of("0123456789") == std::string_view::npos &&
+                         absl::SimpleAtoi(absl::string_view(digits.data(), digits.size()), &step);
+  return is_number ? std::make_optional(step) : std::nullopt;
 }
 
 struct Removal {
@@ -76,7 +47,7 @@ Leftovers RemoveFrom(const std::string& directory, const Removal& removal, IsWan
     const auto files = ListFolder(folder.path());
     if (!files.ok()) continue;
     for (const fs::directory_entry& file : *files) {
-      const std::optional<Origin> origin = OriginOf(file.path().filename().string());
+      const auto origin = manifest::ParseSliceFileName(file.path().filename().string());
       if (!origin || origin->attempt >= removal.attempt) continue;
       if (origin->rank % removal.members != removal.member) continue;
       if (!fs::is_regular_file(file.symlink_status(error))) continue;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/elementwise.h"
+#include "manifest/slice_file.h"
 #include "worker/engine/checkpoint/durable_file.h"
 #include "worker/engine/checkpoint/hash.h"
 #include "worker/engine/checkpoint/safetensors.h"
@@ -140,7 +141,7 @@ void Writer::Run(std::stop_token stop) {
 }
 
 std::string Writer::FileName() const {
-  return fmt::format("a{}-r{:05}.safetensors", rank_.attempt(), rank_.rank());
+  return manifest::SliceFileName({.attempt = rank_.attempt(), .rank = rank_.rank()});
 }
 
 void Writer::Remove(int64_t step) const {
