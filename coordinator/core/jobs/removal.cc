@@ -1,9 +1,11 @@
 #include "coordinator/core/jobs/removal.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "coordinator/core/jobs/attempt.h"
+#include "fmt/core.h"
 
 namespace mega::core {
 namespace {
@@ -73,11 +75,14 @@ void HandOverRemovals(Draft& draft) {
     if (node.state() != v1::NODE_STATE_LOST) continue;
     for (const v1::PendingCommand& pending : RemovalsOf(draft.state(), id)) {
       const v1::DeleteCheckpoint& order = pending.command().delete_checkpoint();
-      const bool is_void = IsVoid(draft, order);
-      const NodeId other = is_void ? "" : ChooseNode(draft, draft.FindJob(order.job_uid()));
-      if (!is_void && other.empty()) continue;  // nobody is there
+      if (IsVoid(draft, order)) {
+        Withdraw(draft, {id, pending.command().seq()}, order);
+        continue;
+      }
+      const NodeId other = ChooseNode(draft, draft.FindJob(order.job_uid()));
+      if (other.empty()) continue;  // nobody is there
       draft.DeleteCommand({id, pending.command().seq()});
-      if (!is_void) draft.AddCommand(other, pending.command());
+      draft.AddCommand(other, pending.command());
     }
   }
 }
@@ -86,6 +91,18 @@ bool IsVoid(const Draft& draft, const v1::DeleteCheckpoint& order) {
   if (order.epoch() != 0) return false;
   const v1::Job* job = draft.FindJob(order.job_uid());
   return job != nullptr && IsWanted(*job, order);
+}
+
+void Withdraw(Draft& draft, const CommandKey& key, const v1::DeleteCheckpoint& order) {
+  draft.AddEvent(order.job_uid(), v1::SEVERITY_WARNING, "CHECKPOINT_STAYS",
+                 fmt::format("node '{}' is not told any more to remove {}: the order does not say "
+                             "which attempt's checkpoint it means, and the job may have saved step "
+                             "{} again, or be about to",
+                             key.first, order.directory(), order.step()),
+                 {{"step", std::to_string(order.step())},
+                  {"directory", order.directory()},
+                  {"node", key.first}});
+  draft.DeleteCommand(key);
 }
 
 bool HasRemovals(const State& state, const NodeId& node) {

@@ -17,6 +17,8 @@ void HandOverRemovals(Draft& draft);
 // An order of release 0.1, which names no attempt, and the job has gone back behind the step: it
 // saves it again in the same folder, or may do so.
 bool IsVoid(const Draft& draft, const v1::DeleteCheckpoint& order);
+// The order, which is void, is withdrawn; the job's story tells it.
+void Withdraw(Draft& draft, const CommandKey& key, const v1::DeleteCheckpoint& order);
 // The node still has to be told to remove something.
 bool HasRemovals(const State& state, const NodeId& node);
 

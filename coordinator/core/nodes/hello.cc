@@ -241,12 +241,16 @@ void BeginAnew(Draft& draft, const v1::Node* known, const v1::Hello& hello, v1::
 }
 
 void ResendCommands(Draft& draft, const NodeId& id, int64_t session, int64_t last_command_seq) {
-  std::vector<CommandKey> done;  // those that the worker has kept, and those of no use any more
+  std::vector<CommandKey> done;  // those that the worker has kept
+  std::vector<std::pair<CommandKey, v1::DeleteCheckpoint>> void_removals;
   for (const auto& [key, pending] : CommandsOf(draft.state(), id)) {
     const v1::Command& command = pending.command();
-    if (key.second <= last_command_seq ||
-        (command.has_delete_checkpoint() && IsVoid(draft, command.delete_checkpoint()))) {
+    if (key.second <= last_command_seq) {
       done.push_back(key);
+      continue;
+    }
+    if (command.has_delete_checkpoint() && IsVoid(draft, command.delete_checkpoint())) {
+      void_removals.emplace_back(key, command.delete_checkpoint());
       continue;
     }
     v1::CoordinatorMessage message;
@@ -254,6 +258,7 @@ void ResendCommands(Draft& draft, const NodeId& id, int64_t session, int64_t las
     draft.Send(id, session, std::move(message), /*immediate=*/false);
   }
   for (const CommandKey& key : done) draft.DeleteCommand(key);
+  for (const auto& [key, order] : void_removals) Withdraw(draft, key, order);
 }
 
 void Refuse(Draft& draft, const NodeId& id, int64_t session, const Judgement& judgement) {

@@ -124,5 +124,20 @@ TEST(Removal, NamesTheAttemptAndSoIsCarriedOutThoughTheJobMaySaveTheStepAgain) {
   }
 }
 
+TEST(Removal, ThatNamesNoAttemptIsWithdrawnThenAndTheStoryTellsIt) {
+  Cluster cluster;
+  const JobUid uid = PairThatKeepsOne(cluster);
+  for (auto& [key, pending] : cluster.state.durable.commands) {  // as release 0.1 left it
+    if (!pending.command().has_delete_checkpoint()) continue;
+    pending.mutable_command()->mutable_delete_checkpoint()->clear_attempt();
+    pending.mutable_command()->mutable_delete_checkpoint()->clear_epoch();
+  }
+  LoseTheNewest(cluster, uid);
+  cluster.Hello("a", {.devices = 1, .running = {cluster.ref(uid, 0)}, .last_command_seq = 0});
+  EXPECT_EQ(cluster.Count("a", v1::Command::kDeleteCheckpoint), 1);
+  EXPECT_EQ(Pending(cluster, "a"), 0);
+  EXPECT_EQ(std::ranges::count(cluster.events(uid), "CHECKPOINT_STAYS"), 1);
+}
+
 }  // namespace
 }  // namespace mega::core
