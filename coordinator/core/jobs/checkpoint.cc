@@ -186,6 +186,7 @@ void Commit(Draft& draft, v1::Job& job, v1::Manifest manifest) {
   *manifest.mutable_create_time() = draft.wall();
   manifest.set_spec_json(SpecJson(job.resolved_spec()));
   *job.add_checkpoints() = manifest;
+  NewestAttempt(job).set_committed_step(manifest.step());
   job.set_last_step(std::max(job.last_step(), manifest.step()));
   // Its step report may still be on its way, and is lost if the rank ends now.
   v1::Attempt& attempt = NewestAttempt(job);
@@ -203,6 +204,12 @@ void Commit(Draft& draft, v1::Job& job, v1::Manifest manifest) {
   ResizeIfSaved(draft, job, manifest.step());
 }
 
+// A checkpoint, or overtaken by one: settled, also when the job has none of them any more, because
+// a user went back behind it or deleted it. Its files are not the ranks' to take back.
+bool IsSettled(const v1::Job& job, int64_t step) {
+  return step <= std::max(NewestAttempt(job).committed_step(), NewestCheckpoint(job));
+}
+
 // The node has not acked yet that its rank is to take the part back. Which steps have failed is
 // forgotten with the process; its orders are not.
 bool IsTakenBack(const State& state, const NodeId& node, const v1::CheckpointPart& part) {
@@ -217,12 +224,10 @@ bool IsTakenBack(const State& state, const NodeId& node, const v1::CheckpointPar
 // full already. Said once a step, however many ranks fail.
 void GiveUp(Draft& draft, const v1::Job& job, const v1::CheckpointFailed& failed,
             const std::string& why) {
-  const int64_t epoch = failed.rank().epoch();
-  const bool is_committed =
-      std::ranges::any_of(job.checkpoints(), [&](const v1::Manifest& manifest) {
-        return manifest.step() == failed.step() && manifest.epoch() == epoch;
-      });
-  if (is_committed || HasFailed(draft.live().parts, job.uid(), failed.step(), epoch)) return;
+  if (IsSettled(job, failed.step()) ||
+      HasFailed(draft.live().parts, job.uid(), failed.step(), failed.rank().epoch())) {
+    return;
+  }
   Reject(draft, job, failed.step(), why);
 }
 
@@ -247,6 +252,7 @@ void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart
     }
     return;
   }
+  if (IsSettled(*found, part.step())) return;
   Parts& parts = draft.live().parts;
   if (HasFailed(parts, part.job_uid(), part.step(), part.epoch()) ||
       IsTakenBack(draft.state(), node, part)) {

@@ -115,6 +115,29 @@ TEST(RollBack, WhatTheEndingAttemptSavesIsNoCheckpoint) {
   EXPECT_THAT(job.steps(), ElementsAre(10, 20, 30));
 }
 
+// Case: the worker told its parts again after a reconnect, heard that the job had gone back, and
+// its rank removed its slices of a checkpoint that checkpoint.load of another job may use.
+TEST(RollBack, WhatComesLateOfACheckpointDoesNotTouchItsFiles) {
+  Trained job;
+  job.Restart(20);
+  job.cluster.Restart();
+  for (const int64_t rank : {0, 1}) {
+    job.cluster.Hello(rank == 0 ? "a" : "b",
+                      {.devices = 1, .running = {job.cluster.ref(job.uid, rank)}});
+  }
+  for (const int64_t step : {20, 25, 30}) {
+    for (const int64_t rank : {0, 1}) job.cluster.Save(job.uid, step, rank);
+    v1::WorkerMessage failed;
+    *failed.mutable_checkpoint_failed()->mutable_rank() = job.cluster.ref(job.uid, 1);
+    failed.mutable_checkpoint_failed()->set_step(step);
+    job.cluster.Say("b", std::move(failed));
+  }
+  for (const char* node : {"a", "b"}) {
+    EXPECT_EQ(job.cluster.Count(node, v1::Command::kCheckpointRejected), 0) << node;
+  }
+  EXPECT_THAT(job.steps(), ElementsAre(10, 20));
+}
+
 // The last step was made while the answer was on its way.
 TEST(RollBack, AnAttemptThatEndsWellMeanwhileIsNotTheEndOfTheJob) {
   Trained job;
