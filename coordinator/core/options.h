@@ -23,6 +23,7 @@ struct Options {
   absl::Duration job_retention = absl::Hours(24 * 30);  // an ended job is forgotten after it
   int64_t most_ended_jobs = 10'000;                     // and the oldest beyond these
   absl::Duration node_retention = absl::Hours(24);      // a lost node is forgotten after it
+  int64_t most_kept_bytes = 256 << 20;  // of the manifests that a job keeps (jobs/kept.h)
 
   // Deliberate bugs, for the simulator: each must be caught by its invariants. All off otherwise.
   struct Mutants {

@@ -117,6 +117,7 @@ v1::CoreSnapshot ToSnapshot(const State& state) {
   options.set_job_retention_ns(absl::ToInt64Nanoseconds(state.options.job_retention));
   options.set_most_ended_jobs(state.options.most_ended_jobs);
   options.set_node_retention_ns(absl::ToInt64Nanoseconds(state.options.node_retention));
+  options.set_most_kept_bytes(state.options.most_kept_bytes);
   *snapshot.mutable_meta() = state.durable.meta;
   for (const auto& [uid, job] : state.durable.jobs) *snapshot.add_jobs() = job;
   for (const auto& [id, node] : state.durable.nodes) *snapshot.add_nodes() = node;
@@ -158,6 +159,7 @@ State FromSnapshot(const v1::CoreSnapshot& snapshot) {
     state.options.most_ended_jobs = options.most_ended_jobs();
     state.options.node_retention = absl::Nanoseconds(options.node_retention_ns());
   }
+  if (options.most_kept_bytes() > 0) state.options.most_kept_bytes = options.most_kept_bytes();
   v1::Mutation mutation;
   *mutation.mutable_put_meta() = snapshot.meta();
   Apply(state, mutation);

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/jobs/kept.h"
 #include "coordinator/core/jobs/manifest.h"
-#include "coordinator/core/jobs/removal.h"
 #include "coordinator/core/jobs/yield.h"
 #include "coordinator/core/recovery/resize.h"
 #include "coordinator/core/recovery/roll_back.h"
@@ -155,19 +155,6 @@ bool IsStepOf(const v1::Attempt& attempt, int64_t step) {
   return IsStep(step) && (attempt.plan().steps() <= 0 || step <= attempt.plan().steps());
 }
 
-// Of those that nobody has pinned the newest stay.
-void DeleteOld(Draft& draft, v1::Job& job) {
-  const v1::Checkpoint& rules = job.resolved_spec().checkpoint();
-  const int64_t keep = std::max<int64_t>(1, rules.has_keep() ? rules.keep() : 3);
-  auto& known = *job.mutable_checkpoints();
-  int64_t beyond = std::ranges::count(known, false, &v1::Manifest::pinned) - keep;
-  for (auto it = known.begin(); beyond > 0; --beyond) {
-    it = std::ranges::find(it, known.end(), false, &v1::Manifest::pinned);
-    RemoveCheckpoint(draft, job, *it);
-    it = known.erase(it);
-  }
-}
-
 std::string SpecJson(const v1::JobSpec& spec) {
   v1::JobSpec sections;
   *sections.mutable_model() = spec.model();
@@ -199,7 +186,7 @@ void Commit(Draft& draft, v1::Job& job, v1::Manifest manifest) {
                   {"bytes", std::to_string(manifest.total_bytes())},
                   {"directory", manifest.directory()}});
   SendCommitted(draft, job, manifest, NodesOf(attempt));
-  DeleteOld(draft, job);
+  RemoveOld(draft, job);
   YieldIfSaved(draft, job, manifest.step());
   ResizeIfSaved(draft, job, manifest.step());
 }

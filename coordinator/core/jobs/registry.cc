@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/core/jobs/attempt.h"
+#include "coordinator/core/jobs/kept.h"
 #include "coordinator/core/jobs/manifest.h"
 #include "coordinator/core/jobs/pause.h"
 #include "coordinator/core/jobs/phase.h"
@@ -108,6 +109,12 @@ void PinCheckpoint(Draft& draft, const v1::CoreRequest& request) {
   const v1::Manifest* found = FindCheckpoint(draft, request.call(), *job, asked.step());
   if (found == nullptr) return;
 
+  if (asked.pinned() && !found->pinned()) {
+    if (std::string obstacle = AgainstPin(draft, *job, *found); !obstacle.empty()) {
+      return draft.ReplyError(request.call(), absl::StatusCode::kFailedPrecondition,
+                              "TOO_MANY_PINNED", std::move(obstacle));
+    }
+  }
   v1::ReplyCall reply;
   reply.set_call(request.call());
   v1::Manifest& answer = *reply.mutable_manifest();

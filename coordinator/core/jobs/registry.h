@@ -8,7 +8,8 @@ namespace mega::core {
 // Each answers its call; the first two do the same for jobs that have ended.
 //
 // Retention leaves a pinned checkpoint alone, and checkpoint.keep counts the others only. Unpinned
-// it is one of these again, from the next checkpoint that is committed on.
+// it is one of these again, from the next checkpoint that is committed on. What pinned ones may
+// fill is bounded (kept.h).
 void PinCheckpoint(Draft& draft, const v1::CoreRequest& request);
 // The checkpoint is none of the job's any more, and a node removes its folder, but nothing that a
 // later attempt has saved there (removal.h). The newest and a pinned one go by force alone, and one

@@ -115,6 +115,39 @@ TEST(Pin, OutlivesTheCoordinatorAndTheJob) {
   EXPECT_TRUE(saved.cluster.job("job").checkpoints(1).pinned());
 }
 
+// Case: the record of a job held every manifest that was ever pinned, up to the size of which
+// nothing can be written.
+TEST(Pin, PinnedOnesFillAtMostHalfOfTheRoom) {
+  Saved saved({10, 20});
+  const auto bytes = static_cast<int64_t>(saved.cluster.job("job").checkpoints(0).ByteSizeLong());
+  saved.cluster.state.options.most_kept_bytes = 2 * (2 * bytes + bytes / 2);
+  for (const int64_t step : {10, 20, 10}) EXPECT_EQ(saved.Pin(step).code(), 0) << step;
+  saved.Save(30);
+  const v1::ReplyCall reply = saved.Pin(30);
+  EXPECT_EQ(reply.code(), kFailedPrecondition);
+  EXPECT_EQ(reply.reason(), "TOO_MANY_PINNED");
+  EXPECT_THAT(reply.message(), HasSubstr("unpin another one, or copy /checkpoints/30"));
+  EXPECT_FALSE(saved.cluster.job("job").checkpoints(2).pinned());
+  EXPECT_EQ(saved.Pin(10, false).code(), 0);
+  EXPECT_EQ(saved.Pin(30).code(), 0);
+}
+
+// Case: checkpoint.keep alone led there.
+TEST(Retention, ThereIsRoomForSoManyBytesOfManifestsWhateverKeepSays) {
+  Saved saved({10, 20});
+  const auto bytes = static_cast<int64_t>(saved.cluster.job("job").checkpoints(0).ByteSizeLong());
+  saved.cluster.state.options.most_kept_bytes = 2 * bytes + bytes / 2;
+  saved.Pin(10);
+  saved.Save(30);
+  EXPECT_THAT(saved.steps(), ElementsAre(10, 30));
+  EXPECT_EQ(saved.removals(), 1);
+  EXPECT_EQ(saved.cluster.events("job").back(), "CHECKPOINT_NO_ROOM");
+  saved.cluster.state.options.most_kept_bytes = 1;
+  saved.Save(40);
+  EXPECT_THAT(saved.steps(), ElementsAre(10, 40)) << "what is pinned stays, and so does the newest";
+  EXPECT_EQ(saved.removals(), 2);
+}
+
 TEST(Registry, AStepThatIsNoCheckpointIsAnsweredWithThoseThatAre) {
   Saved saved({});
   EXPECT_THAT(saved.Pin(10).message(), HasSubstr("has no checkpoint of step 10; it has none"));
