@@ -26,8 +26,13 @@ v1::JobWatch* FindWatch(Draft& draft, const JobUid& uid, int64_t epoch) {
                                                                                : nullptr;
 }
 
-void Moved(const Draft& draft, v1::JobWatch& watch) {
+void CountAfresh(const Draft& draft, v1::JobWatch& watch) {
   watch.set_moved_ns(absl::ToInt64Nanoseconds(draft.clock()));
+}
+
+void Moved(const Draft& draft, v1::JobWatch& watch) {
+  CountAfresh(draft, watch);
+  watch.set_progressed_ns(watch.moved_ns());
 }
 
 // A worker that is silent cannot tell how its ranks get on.
@@ -85,14 +90,14 @@ void WatchAttempt(Draft& draft, const v1::Job& job) {
 
 void CountWatchesAfresh(Draft& draft) {
   if (draft.options().mutants.pause_is_hang) return;
-  for (auto& [uid, watch] : draft.live().watches) Moved(draft, watch);
+  for (auto& [uid, watch] : draft.live().watches) CountAfresh(draft, watch);
 }
 
 void CountWatchesAfresh(Draft& draft, const NodeId& node) {
   if (draft.options().mutants.silence_is_hang) return;
   for (const JobUid& uid : JobsOn(draft.state(), node)) {
     const auto watch = draft.live().watches.find(uid);
-    if (watch != draft.live().watches.end()) Moved(draft, watch->second);
+    if (watch != draft.live().watches.end()) CountAfresh(draft, watch->second);
   }
 }
 
@@ -134,7 +139,7 @@ absl::Duration StandstillOf(const Draft& draft, const v1::Job& job) {
   if (watch == watches.end() || watch->second.epoch() != NewestAttempt(job).epoch()) {
     return absl::ZeroDuration();
   }
-  return draft.clock() - absl::Nanoseconds(watch->second.moved_ns());
+  return draft.clock() - absl::Nanoseconds(watch->second.progressed_ns());
 }
 
 void CheckWatches(Draft& draft) {
@@ -154,7 +159,7 @@ void CheckWatches(Draft& draft) {
     if (CanAllSpeak(draft, *attempt)) {
       EndHanging(draft, uid, watch, limit, still);
     } else {
-      Moved(draft, watch);
+      CountAfresh(draft, watch);
     }
   }
   for (const JobUid& uid : over) draft.live().watches.erase(uid);

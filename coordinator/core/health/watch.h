@@ -16,7 +16,8 @@ void CountWatchesAfresh(Draft& draft, const NodeId& node);
 void OnRankProgress(Draft& draft, const NodeId& node, const v1::RankProgress& progress);
 // A report of the current attempt, of any rank.
 void NoteStep(Draft& draft, const v1::StepReport& report);
-// How long nothing has moved in the job's live attempt; zero when it is not watched.
+// How long nothing is known to have moved in the job's live attempt, whoever was silent meanwhile;
+// zero when it is not watched.
 absl::Duration StandstillOf(const Draft& draft, const v1::Job& job);
 // At each tick.
 void CheckWatches(Draft& draft);

@@ -119,6 +119,25 @@ TEST(Goodput, AStandstillIsNoTraining) {
   EXPECT_NEAR(DeviceSeconds(job, "recovering"), 16, 1e-6);
 }
 
+// Case: the hang verdict counts afresh from its return, and the ledger did so with it.
+TEST(Goodput, NorIsOneInWhichANodeWasSilentForAWhile) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  cluster.Run(absl::Seconds(5));
+  cluster.StepDone(uid, 2);
+  cluster.silent.insert("a");
+  cluster.Run(absl::Seconds(8));
+  ASSERT_TRUE(cluster.state.live.nodes.at("a").suspect());
+  cluster.silent.clear();
+  cluster.Run(absl::Seconds(4));
+  ASSERT_FALSE(cluster.state.live.nodes.at("a").suspect());
+  cluster.Exit(uid, 1, 1);
+
+  const v1::Job& job = cluster.job(uid);
+  EXPECT_NEAR(Seconds(job, "training"), 5, 1e-6);
+  EXPECT_NEAR(Seconds(job, "recovering"), 12, 1e-6);
+}
+
 TEST(Goodput, APausedJobIsPausedAndOneThatGaveWayWaits) {
   Cluster cluster;
   const JobUid uid = RunningPair(cluster);
