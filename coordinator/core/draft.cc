@@ -219,6 +219,9 @@ void Draft::Flush() {
     } else if (!job.has_queue_time()) {
       *job.mutable_queue_time() = wall();
     }
+    if (options().mutants.end_uncharged && IsTerminal(job.phase())) {
+      job.mutable_goodput()->clear_open_time();
+    }
     ChargeTime(job, state_.live.last_wall);
     v1::Mutation mutation;
     *mutation.mutable_put_job() = std::move(job);

@@ -62,6 +62,13 @@ struct Options {
 
     // Of going back to an older checkpoint (recovery/roll_back.h).
     bool save_after_roll_back = false;  // what is saved meanwhile is a checkpoint all the same
+    bool reject_settled = false;        // and what was a checkpoint is taken back
+
+    // Of removals (jobs/removal.h).
+    bool remove_of_anybody = false;  // an order does not say whose checkpoint it means
+
+    // Of the ledger (jobs/goodput.h).
+    bool end_uncharged = false;  // a job's last span has no cause
   } mutants;
 };
 

@@ -42,6 +42,12 @@ bool IsStale(const core::State& state, const About& about) {
   return newest.number() != about.attempt || newest.epoch() != about.epoch;
 }
 
+double SumSeconds(const v1::Goodput& ledger) {
+  double seconds = 0;
+  for (const v1::GoodputCause& cause : ledger.causes()) seconds += cause.seconds();
+  return seconds;
+}
+
 }  // namespace
 
 void Invariants::BeforeStep(const core::State& state, const v1::CoreEvent& event) {
@@ -50,6 +56,10 @@ void Invariants::BeforeStep(const core::State& state, const v1::CoreEvent& event
   lost_.clear();
   for (const auto& [id, node] : state.durable.nodes) {
     if (node.state() == v1::NODE_STATE_LOST) lost_.insert(id);
+  }
+  opened_.clear();
+  for (const core::JobUid& uid : state.index.unfinished) {
+    opened_[uid] = FromProto(state.durable.jobs.at(uid).goodput().open_time());
   }
 }
 
@@ -97,6 +107,15 @@ void Invariants::AfterStep(const core::State& state, const v1::CoreEvent& event,
 
 void Invariants::AfterCommit(const core::State& stored,
                              const std::vector<v1::Mutation>& mutations) {
+  deleted_.clear();
+  for (const v1::Mutation& mutation : mutations) {
+    if (mutation.put_command().command().has_delete_checkpoint()) {
+      NoteRemoval(mutation.put_command());
+    }
+    const v1::JobEvent& event = mutation.put_event();
+    if (event.reason() != "CHECKPOINT_DELETED") continue;
+    deleted_.emplace(event.job_uid(), std::stoll(event.fields().at("step")));
+  }
   for (const v1::Mutation& mutation : mutations) {
     if (!mutation.has_put_job()) continue;
     const v1::Job& job = mutation.put_job();
@@ -192,6 +211,48 @@ void Invariants::OnPartWritten(const v1::CheckpointPart& part) {
   written_.insert({part.job_uid(), part.epoch(), part.step(), part.rank()});
 }
 
+void Invariants::OnPartTakenBack(const v1::RankRef& rank, int64_t step) {
+  written_.erase({rank.job_uid(), rank.epoch(), step, rank.rank()});
+}
+
+void Invariants::NoteRemoval(const v1::PendingCommand& pending) {
+  const v1::DeleteCheckpoint& order = pending.command().delete_checkpoint();
+  int64_t& meant = removals_[{pending.node(), pending.command().seq()}];
+  for (const auto& [job, epoch, step] : committed_) {
+    if (job == order.job_uid() && step == order.step()) meant = std::max(meant, epoch);
+  }
+}
+
+void Invariants::OnRemoved(const core::State& stored, const std::string& node,
+                           const v1::Command& command) {
+  const v1::DeleteCheckpoint& order = command.delete_checkpoint();
+  const int64_t meant = removals_.at({node, command.seq()});
+  std::erase_if(written_, [&](const auto& part) {
+    const auto& [job, epoch, step, rank] = part;
+    if (job != order.job_uid() || step != order.step()) return false;
+    if (order.epoch() != 0 && epoch > order.epoch()) return false;
+    if (epoch > meant) {
+      world_.Fail("{} removes what epoch {} of job {} saved for step {}, and epoch {} is meant",
+                  node, epoch, job, step, meant);
+    }
+    return true;
+  });
+  const auto job = stored.durable.jobs.find(order.job_uid());
+  if (job != stored.durable.jobs.end()) CheckParts(job->second);
+}
+
+// What is committed can be loaded.
+void Invariants::CheckParts(const v1::Job& job) {
+  for (const v1::Manifest& manifest : job.checkpoints()) {
+    const int64_t ranks = manifest.tensors(0).global_shape(0);
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      if (written_.contains({job.uid(), manifest.epoch(), manifest.step(), rank})) continue;
+      world_.Fail("the checkpoint of step {} of job {} lacks the part of rank {}", manifest.step(),
+                  job.uid(), rank);
+    }
+  }
+}
+
 void Invariants::OnAcked(const core::State& stored, const std::string& request_id,
                          const std::string& uid) {
   const auto [known, is_new] = acked_.try_emplace(request_id, uid);
@@ -240,12 +301,16 @@ void Invariants::CheckCheckpoints(const v1::Job& job) {
   int64_t& newest = newest_checkpoint_[job.uid()];
   auto& went_back = went_back_[job.uid()];
   for (const v1::RecoveryRecord& record : job.recoveries()) {
-    const std::pair<int64_t, int64_t> back = {record.attempt(), record.from_step()};
-    if (record.rung() != core::kRollBack || back.first < went_back.first || back == went_back) {
-      continue;
-    }
-    went_back = back;
-    newest = back.second;
+    if (record.rung() != core::kRollBack) continue;
+    const auto [back, is_new] = goings_back_.emplace(job.uid(), record.attempt(),
+                                                     record.from_step(), FromProto(record.time()));
+    if (!is_new) continue;
+    went_back = {record.attempt(), record.from_step()};
+    newest = record.from_step();
+  }
+  CheckParts(job);
+  if (deleted_.contains({job.uid(), newest})) {
+    newest = job.checkpoints().empty() ? 0 : job.checkpoints().rbegin()->step();
   }
   if (job.checkpoints().empty()) {
     if (newest != 0) world_.Fail("job {} has lost its checkpoint of step {}", job.uid(), newest);
@@ -262,12 +327,7 @@ void Invariants::CheckCheckpoints(const v1::Job& job) {
                 job.uid(), went_back.second, last.attempt(), last.step());
   }
   newest = last.step();
-  const int64_t ranks = last.tensors(0).global_shape(0);
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    if (written_.contains({job.uid(), last.epoch(), last.step(), rank})) continue;
-    world_.Fail("step {} of job {} was committed without the part of rank {}", last.step(),
-                job.uid(), rank);
-  }
+  committed_.emplace(job.uid(), last.epoch(), last.step());
 }
 
 void Invariants::CheckGang(const v1::Job& job) {
@@ -284,15 +344,23 @@ void Invariants::CheckGang(const v1::Job& job) {
   }
 }
 
+// To its end; or, the clock having been set back since, to where its last span began.
+void Invariants::CheckEndedGoodput(const v1::Job& job) {
+  if (job.goodput().has_open_time()) world_.Fail("the ledger of ended job {} is open", job.uid());
+  const auto opened = opened_.find(job.uid());
+  if (opened == opened_.end()) return;  // it has ended before
+  const absl::Time end = std::max(opened->second, FromProto(job.end_time()));
+  const double span = absl::ToDoubleSeconds(end - FromProto(job.create_time()));
+  const double seconds = SumSeconds(job.goodput());
+  if (std::abs(seconds - span) <= 1e-3) return;
+  world_.Fail("the ledger of ended job {} has {} s of {} s", job.uid(), seconds, span);
+}
+
 // Every second since it was submitted has one cause, whatever the clock on the wall was set to.
 void Invariants::CheckGoodput(const v1::Job& job) {
   const v1::Goodput& ledger = job.goodput();
-  if (core::IsTerminal(job.phase())) {
-    if (ledger.has_open_time()) world_.Fail("the ledger of ended job {} is open", job.uid());
-    return;
-  }
-  double seconds = 0;
-  for (const v1::GoodputCause& cause : ledger.causes()) seconds += cause.seconds();
+  if (core::IsTerminal(job.phase())) return CheckEndedGoodput(job);
+  const double seconds = SumSeconds(ledger);
   const double span =
       absl::ToDoubleSeconds(FromProto(ledger.open_time()) - FromProto(job.create_time()));
   const v1::Attempt* attempt = core::LiveAttempt(job);
@@ -317,6 +385,11 @@ void Invariants::CheckIndex(const core::State& state) {
 }
 
 void Invariants::OnSent(const core::State& stored, const v1::SendToWorker& send) {
+  const v1::CheckpointRejected& rejected = send.message().command().checkpoint_rejected();
+  if (committed_.contains({rejected.job_uid(), rejected.epoch(), rejected.step()})) {
+    world_.Fail("{} is to take back its parts of step {} of job {}, which was committed",
+                send.node(), rejected.step(), rejected.job_uid());
+  }
   const v1::WitnessSet& set = send.message().lease().witnesses();
   if (set.number() == 0) return;
   const auto node = stored.durable.nodes.find(send.node());

@@ -43,6 +43,11 @@ class Invariants {
   // A rank has been started, or goes on after a pause.
   void OnRankLive(const Engine& engine);
   void OnPartWritten(const v1::CheckpointPart& part);
+  // A rank takes back what it has written for the step.
+  void OnPartTakenBack(const v1::RankRef& rank, int64_t step);
+  // A node removes what it was told to: of the folder of a step what was saved in epochs up to the
+  // order's, or all if that is 0.
+  void OnRemoved(const core::State& stored, const std::string& node, const v1::Command& command);
   // A client has its answer.
   void OnAcked(const core::State& stored, const std::string& request_id, const std::string& uid);
   // The index must be what its records say.
@@ -59,10 +64,13 @@ class Invariants {
   void CheckDevices(const core::State& state);
   void CheckDeadRanks(const v1::Job& job);
   void CheckCheckpoints(const v1::Job& job);
+  void CheckParts(const v1::Job& job);
+  void NoteRemoval(const v1::PendingCommand& pending);
   void CheckGang(const v1::Job& job);
   void CheckStart(const core::State& state, const v1::Job& job);
   void CheckYield(const core::State& state, const v1::Job& job);
   void CheckGoodput(const v1::Job& job);
+  void CheckEndedGoodput(const v1::Job& job);
   void NoteUnfit(const core::State& state);
   void CheckHang(const core::State& state, const v1::JobEvent& event);
 
@@ -75,16 +83,21 @@ class Invariants {
   std::map<std::string, v1::JobPhase> terminal_;                  // durable
   std::map<std::string, int64_t> newest_checkpoint_;              // durable
   std::map<std::string, std::pair<int64_t, int64_t>> went_back_;  // job → from attempt, to step
-  std::map<std::string, std::string> acked_;                      // request → uid
+  std::set<std::tuple<std::string, int64_t, int64_t, absl::Time>> goings_back_;  // and when
+  std::map<std::string, std::string> acked_;                                     // request → uid
   std::set<std::tuple<std::string, int64_t, int64_t, int64_t>> written_;  // job, epoch, step, rank
-  std::set<std::pair<std::string, int64_t>> begun_, yielded_;             // job, attempt
+  std::set<std::tuple<std::string, int64_t, int64_t>> committed_;         // job, epoch, step
+  std::map<core::CommandKey, int64_t> removals_;       // → epoch of the checkpoint that is meant
+  std::set<std::pair<std::string, int64_t>> deleted_;  // job, step; by users, in the batch in hand
+  std::set<std::pair<std::string, int64_t>> begun_, yielded_;  // job, attempt
   std::map<std::string, absl::Duration> unfit_;  // → when the fleet was last too small for it
   std::map<int64_t, absl::Duration> moved_;      // epoch → when one of its engines did
   absl::Duration horizon_;                       // nobody is lost before it
   int64_t next_epoch_ = 0;
   int64_t revision_ = 0;
-  bool is_stale_ = false;       // the message in hand
-  std::set<std::string> lost_;  // nodes, before the step in hand
+  bool is_stale_ = false;                     // the message in hand
+  std::set<std::string> lost_;                // nodes, before the step in hand
+  std::map<std::string, absl::Time> opened_;  // job → when its open span began, likewise
 };
 
 }  // namespace mega::sim

@@ -163,6 +163,11 @@ void Machine::DieSlowly(absl::Duration span) {
   deaths_held_until_ = std::max(deaths_held_until_, world_.now() + span);
 }
 
+void Machine::RefuseRemovals(absl::Duration span) {
+  world_.Trace("{}: the disk removes nothing for {}", name(), absl::FormatDuration(span));
+  removals_held_until_ = std::max(removals_held_until_, world_.now() + span);
+}
+
 void Machine::Heal() {
   options_.crash_chance = 0;
   up_held_until = down_held_until = absl::ZeroDuration();
@@ -361,6 +366,23 @@ void Machine::Accept(const v1::Command& command) {
       return part.second.job_uid() == committed.job_uid() &&
              part.second.step() <= committed.manifest().step();
     });
+  } else if (command.has_checkpoint_rejected()) {
+    TakeBack(command.checkpoint_rejected());
+  } else if (command.has_delete_checkpoint()) {
+    // Acked, it is on the worker's disk, and carried out when the folder's lets it.
+    const absl::Duration soon = world_.now() + absl::Milliseconds(200);
+    world_.At(std::max(soon, removals_held_until_),
+              [this, command] { invariants_.OnRemoved(coordinator_.stored(), name(), command); });
+  }
+}
+
+void Machine::TakeBack(const v1::CheckpointRejected& rejected) {
+  for (const EnginePtr& engine : LiveEngines()) {
+    if (engine->ref.job_uid() != rejected.job_uid() || engine->ref.epoch() != rejected.epoch()) {
+      continue;
+    }
+    parts_.erase({KeyOf(engine->ref), rejected.step()});
+    invariants_.OnPartTakenBack(engine->ref, rejected.step());
   }
 }
 

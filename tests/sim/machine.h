@@ -75,6 +75,7 @@ class Machine {
   void ResetConnection();
   void SayOldSavesFailed();             // of ranks that have ended
   void DieSlowly(absl::Duration span);  // what is killed in that time is gone only at its end
+  void RefuseRemovals(absl::Duration span);
   void Heal();
 
   // From the network.
@@ -107,6 +108,7 @@ class Machine {
   void Accept(const v1::Command& command);
   void StartRanks(const v1::StartRanks& start);
   void StopRanks(const v1::StopRanks& stop);
+  void TakeBack(const v1::CheckpointRejected& rejected);
   void Send(v1::WorkerMessage message);
   void DropSession(bool silently = false);
   bool MaybeCrash();
@@ -136,6 +138,7 @@ class Machine {
   absl::Duration boot_time_;  // true time of the boot
   absl::Duration machine_paused_until_;
   absl::Duration deaths_held_until_;
+  absl::Duration removals_held_until_;
   std::map<RankKey, EnginePtr> engines_;  // processes that live, or are dying
 
   // Disk.

@@ -26,7 +26,10 @@ enum class Fault {
   kRestarted,   // its worker is killed, and another one started at the end
   kDiesSlowly,  // what is killed there stays until the end, doing nothing, and holds its device
   kFailsLate,   // it says that ranks that have ended could not save
-  kGoBack,      // a user takes the job back to the oldest checkpoint that it has; of no node
+  kRefuses,     // its disk refuses to remove anything
+  // Of no node.
+  kGoBack,  // a user takes the job back to the oldest checkpoint that it has, or to its beginning
+  kDeleteNewest,  // a user deletes its newest checkpoint
 };
 using enum Fault;
 
@@ -38,10 +41,23 @@ struct Line {
 
 void GoBack(Coordinator& coordinator) {
   const auto& [uid, job] = *coordinator.stored().durable.jobs.begin();
+  v1::CoreRequest request;
+  request.set_uid(uid);
+  if (job.checkpoints().empty()) {
+    request.mutable_restart_job()->set_from_beginning(true);
+  } else {
+    request.mutable_restart_job()->set_from_step(job.checkpoints(0).step());
+  }
+  coordinator.Ask(std::move(request), [](const v1::ReplyCall&) {});
+}
+
+void DeleteNewest(Coordinator& coordinator) {
+  const auto& [uid, job] = *coordinator.stored().durable.jobs.begin();
   MEGA_CHECK(!job.checkpoints().empty());
   v1::CoreRequest request;
   request.set_uid(uid);
-  request.mutable_restart_job()->set_from_step(job.checkpoints(0).step());
+  request.mutable_delete_checkpoint()->set_step(job.checkpoints().rbegin()->step());
+  request.mutable_delete_checkpoint()->set_force(true);
   coordinator.Ask(std::move(request), [](const v1::ReplyCall&) {});
 }
 
@@ -71,8 +87,12 @@ void Begin(const Line& line, size_t node, Coordinator& coordinator, Faults& faul
       return machine.DieSlowly(span);
     case kFailsLate:
       return machine.SayOldSavesFailed();
+    case kRefuses:
+      return machine.RefuseRemovals(span);
     case kGoBack:
       return GoBack(coordinator);
+    case kDeleteNewest:
+      return DeleteNewest(coordinator);
   }
 }
 
@@ -190,6 +210,13 @@ std::vector<Scenario> Write() {
            {.ranks = 4, .node_retention = absl::Seconds(10)}),
       // What node 0 saves from 30 on is told at 38, when its rank has been ended since 35.
       Make("AUserGoesBackWhileItSaves", {{30, 38, kMute, {0}}, {35, 35, kGoBack, {0}}},
+           {.ranks = 2}),
+      // Node 0 does not hear from 30 on what was committed, and tells its parts again at 36.
+      Make("AUserGoesBackBeforeItHearsOfItsCheckpoints",
+           {{30, 38, kDeaf, {0}}, {34, 34, kGoBack, {0}}, {35, 35, kReset, {0}}}, {.ranks = 2}),
+      // Node 0 carries out its order when the job has come by the step again.
+      Make("AStepIsSavedAgainBeforeItsRemoval",
+           {{20, 65, kRefuses, {0}}, {30, 30, kDeleteNewest, {0}}, {30.2, 30.2, kGoBack, {0}}},
            {.ranks = 2}),
       // It is renewed through its witnesses, its rank steps on, and nobody hears of that.
       Make("ANodeCannotSpeak", {{30, 95, kMute, {0}}}),

@@ -8,6 +8,7 @@
 #include "tests/sim/coordinator.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/machine.h"
+#include "tests/sim/users.h"
 
 namespace mega::sim {
 namespace {
@@ -28,7 +29,8 @@ class Simulation {
         network_(world_, NetworkOptions()),
         invariants_(world_),
         coordinator_(world_, network_, invariants_, CoreOptions(options), CoordinatorFaults()),
-        faults_(world_, network_, coordinator_, machines_) {
+        faults_(world_, network_, coordinator_, machines_),
+        users_(world_, coordinator_, options.seed) {
     if (script_ != nullptr) {
       BuildScripted(options);
     } else {
@@ -50,6 +52,7 @@ class Simulation {
       script_->faults(world_, coordinator_, faults_, machines_);
     } else {
       faults_.Plan(faults_end);
+      users_.Plan(faults_end);
     }
     world_.RunUntil(faults_end);
     world_.Trace("------ no more faults");
@@ -250,6 +253,7 @@ class Simulation {
   Faults faults_;
   std::vector<std::unique_ptr<Client>> clients_;
   Operator operator_{world_, coordinator_};
+  Users users_;
 };
 
 }  // namespace

@@ -239,13 +239,14 @@ void OnCheckpointPart(Draft& draft, const NodeId& node, const v1::CheckpointPart
     }
     return;
   }
-  if (IsSettled(*found, part.step())) return;
+  const auto& mutants = draft.options().mutants;
+  if (IsSettled(*found, part.step()) && !mutants.reject_settled) return;
   Parts& parts = draft.live().parts;
   if (HasFailed(parts, part.job_uid(), part.step(), part.epoch()) ||
       IsTakenBack(draft.state(), node, part)) {
     return;
   }
-  if (IsRolledBack(*found, *attempt) && !draft.options().mutants.save_after_roll_back) {
+  if (IsRolledBack(*found, *attempt) && !mutants.save_after_roll_back) {
     return Reject(draft, *found, part.step(), "the job goes on from an older checkpoint");
   }
   if (!MakePlace(draft, *found, part.step())) return;

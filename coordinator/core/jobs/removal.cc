@@ -61,8 +61,10 @@ NodeId RemoveCheckpoint(Draft& draft, const v1::Job& job, const v1::Manifest& ma
   order.set_job_uid(job.uid());
   order.set_step(manifest.step());
   order.set_directory(manifest.directory());
-  order.set_attempt(manifest.attempt());
-  order.set_epoch(manifest.epoch());
+  if (!draft.options().mutants.remove_of_anybody) {
+    order.set_attempt(manifest.attempt());
+    order.set_epoch(manifest.epoch());
+  }
   NodeId node = NewestAttempt(job).ranks(0).node();
   // A known node that is away gets it when it is back, or hands it over when it is lost.
   if (draft.FindNode(node) == nullptr) node = ChooseNode(draft, &job);
