@@ -195,9 +195,9 @@ void Exporter::AddJobs(Snapshot& snapshot, absl::Time now) {
     shown.insert(job->uid());
     AddJob(snapshot, *job, now);
   }
-  std::erase_if(checkpoints_, [&](const auto& entry) { return !shown.contains(entry.first); });
-  MutexLock lock(mu_);
   const auto is_gone = [&](const auto& entry) { return !shown.contains(entry.first); };
+  std::erase_if(checkpoints_, is_gone);
+  MutexLock lock(mu_);
   std::erase_if(steps_, is_gone);
   std::erase_if(failed_saves_, is_gone);
 }

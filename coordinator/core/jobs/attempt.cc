@@ -105,23 +105,14 @@ bool IsEarlierFailure(const v1::Attempt& attempt, const v1::ExitStatus& exit) {
   return blamed.signal() == 0 && !blamed.killed_by_worker();
 }
 
-// Makes the rank the one whose failure ends the attempt; the cause, as it is told to people.
-std::string BlameRank(Draft& draft, v1::Job& job, const v1::RankState& rank) {
-  v1::Attempt& attempt = NewestAttempt(job);
+void TellBlamed(Draft& draft, const v1::Job& job, const v1::RankState& rank) {
   const v1::ExitStatus& exit = rank.exit();
-  attempt.set_failed_rank(rank.rank());
-  attempt.set_has_failed_rank(true);
-  attempt.set_failed_node(rank.node());
-  attempt.set_cause(fmt::format("rank {} on node '{}' ended with {}{}", rank.rank(), rank.node(),
-                                DescribeExit(exit),
-                                exit.killed_by_worker() ? " (ended by its worker)" : ""));
-  draft.AddEvent(job.uid(), v1::SEVERITY_ERROR, "RANK_EXITED", attempt.cause(),
+  draft.AddEvent(job.uid(), v1::SEVERITY_ERROR, "RANK_EXITED", NewestAttempt(job).cause(),
                  {{"rank", std::to_string(rank.rank())},
                   {"node", rank.node()},
                   {"code", std::to_string(exit.code())},
                   {"signal", std::to_string(exit.signal())},
                   {"killed_by_worker", exit.killed_by_worker() ? "true" : "false"}});
-  return attempt.cause();
 }
 
 // Nobody could be told where the rank is, so it will never be connected.
@@ -168,6 +159,15 @@ std::set<NodeId> NodesOf(const v1::Attempt& attempt) {
   std::set<NodeId> nodes;
   for (const v1::RankState& rank : attempt.ranks()) nodes.insert(rank.node());
   return nodes;
+}
+
+void BlameRank(v1::Attempt& attempt, const v1::RankState& rank) {
+  attempt.set_failed_rank(rank.rank());
+  attempt.set_has_failed_rank(true);
+  attempt.set_failed_node(rank.node());
+  attempt.set_cause(fmt::format("rank {} on node '{}' ended with {}{}", rank.rank(), rank.node(),
+                                DescribeExit(rank.exit()),
+                                rank.exit().killed_by_worker() ? " (ended by its worker)" : ""));
 }
 
 bool MayRun(const v1::RankState& rank) { return !rank.exited() && !rank.lost(); }
@@ -299,7 +299,8 @@ void OnRankExited(Draft& draft, const NodeId& node, const v1::RankExited& exited
   }
   const bool stopping = attempt.state() == v1::ATTEMPT_STATE_STOPPING;
   if (IsClean(exit) || (stopping && !IsEarlierFailure(attempt, exit))) return;
-  const std::string cause = BlameRank(draft, job, rank);
+  BlameRank(attempt, rank);
+  TellBlamed(draft, job, rank);
   if (stopping) return;
   // A worker that ends ranks unasked is leaving, or has lost its lease: what comes next from it is
   // a goodbye or a hello, and until then it is no place to start anything.
@@ -308,7 +309,7 @@ void OnRankExited(Draft& draft, const NodeId& node, const v1::RankExited& exited
     draft.LiveNode(node).set_quiet_until_ns(absl::ToInt64Nanoseconds(quiet));
     draft.ClusterChanged();
   }
-  StopAttempt(draft, job, absl::ZeroDuration(), cause);
+  StopAttempt(draft, job, absl::ZeroDuration(), attempt.cause());
 }
 
 void OnStepReport(Draft& draft, const v1::StepReport& report) {

@@ -38,6 +38,9 @@ const v1::Job* FindRankJob(const Draft& draft, const NodeId& node, const v1::Ran
 const v1::Attempt* CurrentAttempt(const Draft& draft, const v1::Job& job, int64_t attempt,
                                   int64_t epoch);
 std::set<NodeId> NodesOf(const v1::Attempt& attempt);
+// Makes the rank, which has exited, the one whose failure ends the attempt, with the cause as it is
+// told to people.
+void BlameRank(v1::Attempt& attempt, const v1::RankState& rank);
 // A step that a rank may speak of: they count from 1, and every sum with one must fit.
 inline bool IsStep(int64_t step) { return step > 0 && step <= int64_t{1} << 52; }
 // False only when it is certain that the rank does not run.

@@ -173,11 +173,11 @@ void Commit(Draft& draft, v1::Job& job, v1::Manifest manifest) {
   *manifest.mutable_create_time() = draft.wall();
   manifest.set_spec_json(SpecJson(job.resolved_spec()));
   *job.add_checkpoints() = manifest;
-  NewestAttempt(job).set_committed_step(manifest.step());
   job.set_last_step(std::max(job.last_step(), manifest.step()));
   // Its step report may still be on its way, and is lost if the rank ends now.
   v1::Attempt& attempt = NewestAttempt(job);
   attempt.set_last_step(std::max(attempt.last_step(), manifest.step()));
+  attempt.set_committed_step(manifest.step());
   draft.AddEvent(job.uid(), v1::SEVERITY_INFO, "CHECKPOINT_COMMITTED",
                  fmt::format("the checkpoint of step {} is complete: {} tensors, {} bytes, in {}",
                              manifest.step(), manifest.tensors_size(), manifest.total_bytes(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/jobs/phase.h"
 #include "coordinator/planner/spec/recovery_rules.h"
 #include "fmt/core.h"
@@ -20,8 +21,7 @@ void DropDamaged(Draft& draft, v1::Job& job) {
   });
   if (damaged != known.end()) known.erase(damaged);
 
-  attempt.set_failed_rank(rank->rank());
-  attempt.set_has_failed_rank(true);
+  BlameRank(attempt, *rank);
   attempt.clear_failed_node();  // the disk of one node may be to blame, or what all of them share
   attempt.set_cause(fmt::format("rank {} on node '{}' could not read the checkpoint of step {}: {}",
                                 rank->rank(), rank->node(), load.step(),

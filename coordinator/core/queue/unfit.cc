@@ -74,14 +74,14 @@ void OnIdlePlan(Draft& draft, const v1::Job& job, const v1::CorePlanMade& made) 
 }
 
 const std::vector<std::pair<int64_t, NodeId>>& UnfitJobs::Fleet() {
-  if (!is_counted_) {
-    is_counted_ = true;
+  if (!fleet_) {
+    fleet_.emplace();
     for (const auto& [id, node] : draft_.state().durable.nodes) {
-      if (IsOfFleet(node) && node.devices_size() > 0) fleet_.emplace_back(node.devices_size(), id);
+      if (IsOfFleet(node) && node.devices_size() > 0) fleet_->emplace_back(node.devices_size(), id);
     }
-    std::ranges::sort(fleet_, std::greater<>());
+    std::ranges::sort(*fleet_, std::greater<>());
   }
-  return fleet_;
+  return *fleet_;
 }
 
 std::vector<int64_t> UnfitJobs::SizesFor(const v1::Job& job) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,9 +45,8 @@ class UnfitJobs {
   std::vector<int64_t> SizesFor(const v1::Job& job);
 
   Draft& draft_;
-  std::vector<std::pair<int64_t, NodeId>> fleet_;  // Fleet(), once it was asked for
-  bool is_counted_ = false;
-  bool is_asked_ = false;                          // a question is outstanding
+  std::optional<std::vector<std::pair<int64_t, NodeId>>> fleet_;  // once it was asked for
+  bool is_asked_ = false;                                         // a question is outstanding
   std::vector<std::pair<int64_t, JobUid>> again_;  // when it was looked at last, job; in
                                                    // the order of the queue
 };

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "coordinator/core/jobs/attempt.h"
 #include "coordinator/core/jobs/pause.h"
 #include "coordinator/core/jobs/phase.h"
 #include "coordinator/core/recovery/records.h"
@@ -17,11 +18,7 @@ const v1::RankState* FindBlindRank(const v1::Attempt& attempt) {
 }
 
 Rung LeaveOutBlind(v1::Attempt& attempt, const v1::RankState& rank) {
-  attempt.set_failed_rank(rank.rank());
-  attempt.set_has_failed_rank(true);
-  attempt.set_failed_node(rank.node());
-  attempt.set_cause(fmt::format("rank {} on node '{}' ended with {}", rank.rank(), rank.node(),
-                                DescribeExit(rank.exit())));
+  BlameRank(attempt, rank);
   return {.name = kSpare,
           .decided_by =
               fmt::format("its checkpoint of step {} cannot be seen there", attempt.load().step()),

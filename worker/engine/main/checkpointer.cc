@@ -170,15 +170,15 @@ absl::Status Checkpointer::LeaveMark() {
 
 bool Checkpointer::SeesMark() const { return impl_->mark.IsThere(); }
 
-void Checkpointer::RemoveMark() { impl_->mark.Remove(); }
-
-absl::Status Checkpointer::NotShared(int64_t ranks) const {
+absl::Status Checkpointer::JudgeMark(int64_t missing) {
+  impl_->mark.Remove();
+  if (missing == 0) return absl::OkStatus();
   const auto& placed = impl_->start.plan().ranks();
   return InvalidArgument(
       "checkpoint.directory: {} on node '{}' is not one folder of all nodes of this job: {} of {} "
       "ranks do not see there what rank 0 wrote on node '{}', and no checkpoint could be read "
       "back; give the job a checkpoint.directory on storage that all nodes mount",
-      impl_->directory, placed[static_cast<int>(impl_->start.rank().rank())].node(), ranks,
+      impl_->directory, placed[static_cast<int>(impl_->start.rank().rank())].node(), missing,
       placed.size(), placed[0].node());
 }
 

@@ -35,9 +35,9 @@ class Checkpointer {
   bool NeedsSharedFolder() const;
   absl::Status LeaveMark();
   bool SeesMark() const;
-  void RemoveMark();
-  // Why no rank can go on; how many do not see the mark, this one among them or not.
-  absl::Status NotShared(int64_t ranks) const;
+  // The mark goes. INVALID_ARGUMENT when `missing` ranks, this one among them or not, do not see
+  // it.
+  absl::Status JudgeMark(int64_t missing);
 
   bool Due(int64_t step) const;
   // The last step's is the one that must not fail (checkpoint.save_on_exit).

@@ -298,9 +298,7 @@ void TrainingRank::Report(int64_t step, double step_seconds) {
 absl::Status TrainingRank::CheckSharedFolder() {
   if (!checkpointer_->NeedsSharedFolder()) return absl::OkStatus();
   MEGA_ASSIGN_OR_RETURN(const Sums missing, SumOverRanks({checkpointer_->SeesMark() ? 0.0 : 1.0}));
-  checkpointer_->RemoveMark();
-  const auto ranks = static_cast<int64_t>(missing[0]);
-  return ranks == 0 ? absl::OkStatus() : checkpointer_->NotShared(ranks);
+  return checkpointer_->JudgeMark(static_cast<int64_t>(missing[0]));
 }
 
 absl::Status TrainingRank::Run() {
