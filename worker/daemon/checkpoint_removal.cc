@@ -15,6 +15,7 @@
 #include "base/folder.h"
 #include "manifest/manifest_file.h"
 #include "manifest/slice_file.h"
+#include "manifest/step_folder.h"
 
 namespace mega::daemon {
 namespace {
@@ -99,7 +100,7 @@ absl::StatusOr<bool> RemoveFiles(const std::vector<fs::directory_entry>& entries
 
 absl::Status RemoveCheckpoint(const v1::DeleteCheckpoint& order) {
   const fs::path folder(order.directory());
-  const std::string expected = fmt::format("step-{:08d}", order.step());
+  const std::string expected = manifest::StepFolderName(order.step());
   if (!folder.is_absolute() || folder.filename() != expected) {
     return InvalidArgument("'{}' is not removed: the checkpoint of step {} lies in a folder {}",
                            order.directory(), order.step(), expected);

@@ -2,12 +2,11 @@
 
 #include <filesystem>
 #include <optional>
-#include <string_view>
 
-#include "absl/strings/numbers.h"
 #include "base/folder.h"
 #include "manifest/kept.h"
 #include "manifest/slice_file.h"
+#include "manifest/step_folder.h"
 #include "worker/engine/checkpoint/manifest.h"
 #include "worker/engine/checkpoint/writer.h"
 
@@ -15,17 +14,6 @@ namespace mega::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Of step-00000200.
-std::optional<int64_t> StepOf(std::string_view folder_name) {
-  constexpr std::string_view kPrefix = "step-";
-  if (!folder_name.starts_with(kPrefix)) return std::nullopt;
-  const std::string_view digits = folder_name.substr(kPrefix.size());
-  int64_t step = 0;
-  const bool is_number = digits.find_first_not_of("0123456789") == std::string_view::npos &&
-                         absl::SimpleAtoi(absl::string_view(digits.data(), digits.size()), &step);
-  return is_number ? std::make_optional(step) : std::nullopt;
-}
 
 struct Removal {
   int64_t attempt = 0;
@@ -40,7 +28,8 @@ Leftovers RemoveFrom(const std::string& directory, const Removal& removal, IsWan
   if (!folders.ok()) return removed;
   std::error_code error;
   for (const fs::directory_entry& folder : *folders) {
-    const std::optional<int64_t> step = StepOf(folder.path().filename().string());
+    const std::optional<int64_t> step =
+        manifest::ParseStepFolderName(folder.path().filename().string());
     if (!step || is_wanted(*step)) continue;
     if (!fs::is_directory(folder.symlink_status(error))) continue;
     if (fs::exists(folder.path() / kManifestName, error) || error) continue;

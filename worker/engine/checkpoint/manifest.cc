@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/atomic_file.h"
+#include "manifest/step_folder.h"
 
 namespace mega::checkpoint {
 namespace fs = std::filesystem;
@@ -28,7 +29,8 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& folder) {
   for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
     if (it.depth() >= 2) it.disable_recursion_pending();
     const std::string name = it->path().filename().string();
-    if (name.rfind("step-", 0) != 0 || !fs::exists(it->path() / kManifestName, ignored)) continue;
+    if (!manifest::ParseStepFolderName(name)) continue;
+    if (!fs::exists(it->path() / kManifestName, ignored)) continue;
     const absl::StatusOr<v1::Manifest> manifest = ReadManifest(it->path().string());
     if (!manifest.ok()) continue;
     const std::tuple<int64_t, int64_t, int64_t> age = {

@@ -7,6 +7,7 @@
 
 #include "kernels/elementwise.h"
 #include "manifest/slice_file.h"
+#include "manifest/step_folder.h"
 #include "worker/engine/checkpoint/durable_file.h"
 #include "worker/engine/checkpoint/hash.h"
 #include "worker/engine/checkpoint/safetensors.h"
@@ -34,7 +35,7 @@ std::string NameInFile(const NamedSlice& slice) {
 }  // namespace
 
 std::string StepFolder(const std::string& directory, int64_t step) {
-  return fmt::format("{}/step-{:08}", directory, step);
+  return directory + "/" + manifest::StepFolderName(step);
 }
 
 Writer::Writer(std::string directory, v1::RankRef rank, Pool& pool, Stream& stream, Done done)
