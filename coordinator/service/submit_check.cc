@@ -1,5 +1,9 @@
 #include "coordinator/service/submit_check.h"
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_split.h"
 #include "coordinator/planner/offline_plan.h"
 #include "coordinator/planner/spec/spec.h"
@@ -19,6 +23,19 @@ std::vector<spec::Violation> Lines(const absl::Status& status, std::string_view 
   return violations;
 }
 
+std::optional<spec::Violation> MissingSharedFolder(const v1::JobSpec& resolved) {
+  const int64_t nodes = resolved.resources().nodes().desired();
+  const v1::Checkpoint& checkpoint = resolved.checkpoint();
+  const bool saves = checkpoint.save_on_exit() || checkpoint.interval_steps() > 0;
+  if (nodes <= 1 || !saves || !checkpoint.directory().empty()) return std::nullopt;
+  return spec::Violation{
+      "checkpoint.directory",
+      fmt::format("resources.nodes.desired is {}, and the nodes of a job save into one folder; "
+                  "left out, each would save into its worker's own, and no checkpoint could be "
+                  "read back; give a folder on storage that all nodes mount",
+                  nodes)};
+}
+
 }  // namespace
 
 grpc::Status CheckSpecSize(const v1::JobSpec& spec) {
@@ -29,30 +46,22 @@ grpc::Status CheckSpecSize(const v1::JobSpec& spec) {
                                            bytes, kMostSpecBytes)}});
 }
 
-grpc::Status CheckSpec(const v1::JobMetadata& metadata, const v1::JobSpec& spec,
+grpc::Status CheckSpec(const v1::JobMetadata& metadata, const v1::JobSpec& spec, Purpose purpose,
                        CheckedSpec* checked) {
   checked->metadata = metadata;
   if (checked->metadata.namespace_().empty()) checked->metadata.set_namespace_("default");
   checked->metadata.clear_owner();  // ours to say
   spec::Resolution resolution = spec::Resolve(checked->metadata, spec);
-  if (!resolution.violations.empty()) return SpecInvalid(resolution.violations);
+  std::vector<spec::Violation> violations = std::move(resolution.violations);
   checked->resolved = std::move(resolution.spec);
-  const auto plan = planner::MakeOfflinePlan(checked->resolved);
-  if (!plan.ok()) return SpecInvalid(Lines(plan.status(), "parallelism"));
-  return grpc::Status::OK;
-}
-
-grpc::Status CheckSharedStorage(const v1::JobSpec& resolved) {
-  const int64_t nodes = resolved.resources().nodes().desired();
-  const v1::Checkpoint& checkpoint = resolved.checkpoint();
-  const bool saves = checkpoint.save_on_exit() || checkpoint.interval_steps() > 0;
-  if (nodes <= 1 || !saves || !checkpoint.directory().empty()) return grpc::Status::OK;
-  return SpecInvalid(
-      {{"checkpoint.directory",
-        fmt::format("resources.nodes.desired is {}, and the nodes of a job save into one folder; "
-                    "left out, each would save into its worker's own, and no checkpoint could be "
-                    "read back; give a folder on storage that all nodes mount",
-                    nodes)}});
+  if (violations.empty()) {
+    const auto plan = planner::MakeOfflinePlan(checked->resolved);
+    if (!plan.ok()) violations = Lines(plan.status(), "parallelism");
+  }
+  if (purpose == Purpose::kRun) {
+    if (auto missing = MissingSharedFolder(checked->resolved)) violations.push_back(*missing);
+  }
+  return violations.empty() ? grpc::Status::OK : SpecInvalid(violations);
 }
 
 }  // namespace mega::service

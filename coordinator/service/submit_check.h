@@ -15,12 +15,11 @@ struct CheckedSpec {
 // Cheap, and first: specs wait in a queue for the rest.
 grpc::Status CheckSpecSize(const v1::JobSpec& spec);
 
-grpc::Status CheckSpec(const v1::JobMetadata& metadata, const v1::JobSpec& spec,
+// All that is wrong with it, in one answer. Of a job that is to run, not only to be planned, also
+// that what several nodes write can be read by each of them: whether the folder is one and the same
+// everywhere its ranks find out at their start.
+enum class Purpose { kPlan, kRun };
+grpc::Status CheckSpec(const v1::JobMetadata& metadata, const v1::JobSpec& spec, Purpose purpose,
                        CheckedSpec* checked);
-
-// Of a job that is to run, not only to be planned: what several nodes write must lie where each of
-// them can read it. Whether the folder is one and the same everywhere its ranks find out at their
-// start.
-grpc::Status CheckSharedStorage(const v1::JobSpec& resolved);
 
 }  // namespace mega::service

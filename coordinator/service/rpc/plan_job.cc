@@ -12,7 +12,8 @@ namespace {
 grpc::Status Plan(const Shell& shell, const v1::PlanJobRequest& request,
                   v1::PlanJobResponse& response) {
   CheckedSpec checked;
-  if (grpc::Status status = CheckSpec(request.metadata(), request.spec(), &checked); !status.ok()) {
+  if (grpc::Status status = CheckSpec(request.metadata(), request.spec(), Purpose::kPlan, &checked);
+      !status.ok()) {
     return status;
   }
   const ReadModel& reads = shell.reads;

@@ -16,10 +16,8 @@ constexpr size_t kMostRequestIdBytes = 128;
 void Submit(const Shell& shell, const v1::SubmitJobRequest& request, v1::Job& job,
             grpc::ServerUnaryReactor* reactor) {
   CheckedSpec checked;
-  if (grpc::Status status = CheckSpec(request.metadata(), request.spec(), &checked); !status.ok()) {
-    return reactor->Finish(std::move(status));
-  }
-  if (grpc::Status status = CheckSharedStorage(checked.resolved); !status.ok()) {
+  if (grpc::Status status = CheckSpec(request.metadata(), request.spec(), Purpose::kRun, &checked);
+      !status.ok()) {
     return reactor->Finish(std::move(status));
   }
   if (request.validate_only()) {

@@ -133,7 +133,7 @@ class LoopTest : public ::testing::Test {
   bool Submit(const std::string& name) {
     const v1::SubmitJobRequest request = ServiceTest::Request(name);
     CheckedSpec checked;
-    EXPECT_TRUE(CheckSpec(request.metadata(), request.spec(), &checked).ok());
+    EXPECT_TRUE(CheckSpec(request.metadata(), request.spec(), Purpose::kRun, &checked).ok());
     v1::CoreEvent event;
     v1::CoreSubmit& submit = *event.mutable_submit();
     submit.set_uid(name);

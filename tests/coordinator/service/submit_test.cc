@@ -136,6 +136,9 @@ TEST_F(SubmitTest, SeveralNodesNeedACheckpointDirectory) {
   const auto bad = BadRequestOf(status);
   ASSERT_EQ(bad.field_violations_size(), 1);
   EXPECT_EQ(bad.field_violations(0).field(), "checkpoint.directory");
+  spec.mutable_training()->set_steps(-1);
+  EXPECT_EQ(BadRequestOf(Submit(request, &job)).field_violations_size(), 2) << "all at once";
+  spec.mutable_training()->set_steps(1);
   spec.mutable_checkpoint()->set_directory("/shared");
   EXPECT_TRUE(Submit(request, &job).ok());
   spec.mutable_checkpoint()->clear_directory();

@@ -146,6 +146,11 @@ void Checkpointer::RemoveLeftovers() const {
                                           impl_->start.plan().world_size()));
 }
 
+bool Checkpointer::Saves() const {
+  const v1::Checkpoint& checkpoint = impl_->start.spec().checkpoint();
+  return checkpoint.save_on_exit() || checkpoint.interval_steps() > 0;
+}
+
 absl::Status Checkpointer::MakeFolder() const {
   const absl::Status made = checkpoint::MakeFolderDurably(impl_->directory);
   if (!made.ok()) {
@@ -159,9 +164,7 @@ absl::Status Checkpointer::MakeFolder() const {
   return absl::OkStatus();
 }
 
-bool Checkpointer::NeedsSharedFolder() const {
-  return MustSucceed(impl_->start.plan().steps()) && !OnOneNode(impl_->start.plan());
-}
+bool Checkpointer::NeedsSharedFolder() const { return Saves() && !OnOneNode(impl_->start.plan()); }
 
 absl::Status Checkpointer::LeaveMark() {
   if (impl_->start.rank().rank() != 0) return absl::OkStatus();

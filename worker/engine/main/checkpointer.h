@@ -26,6 +26,8 @@ class Checkpointer {
 
   // Before the first step: what earlier attempts left of saves that were never committed goes.
   void RemoveLeftovers() const;
+  // Whether the job saves of itself: each interval, its last step, or both.
+  bool Saves() const;
   // Makes the folder, before the first step: INVALID_ARGUMENT where none can be made.
   absl::Status MakeFolder() const;
 

@@ -165,9 +165,9 @@ absl::Status TrainingRank::BuildModel() {
   checkpointer_ = std::make_unique<Checkpointer>(start_, coords_.dp, *model_, *optimizer_, pool_,
                                                  stream_, link_);
   checkpointer_->RemoveLeftovers();
-  // A job whose last save cannot work shall not find out after its last step.
+  // A job whose saves cannot work shall not find out after many steps.
+  if (checkpointer_->Saves()) MEGA_RETURN_IF_ERROR(checkpointer_->MakeFolder());
   if (checkpointer_->MustSucceed(start_.plan().steps())) {
-    MEGA_RETURN_IF_ERROR(checkpointer_->MakeFolder());
     MEGA_RETURN_IF_ERROR(checkpointer_->Prepare(absl::ZeroDuration()));
   }
   if (checkpointer_->NeedsSharedFolder()) MEGA_RETURN_IF_ERROR(checkpointer_->LeaveMark());

@@ -130,6 +130,17 @@ TEST_F(TwoNodesTest, ThatShareNoFolderAreToldSoBeforeTheFirstStep) {
   EXPECT_TRUE(workers_[0]->steps().empty());
 }
 
+TEST_F(TwoNodesTest, ThatSaveOnlyAtIntervalsLookToo) {
+  const auto apart = [](v1::JobSpec& spec) {
+    spec.mutable_checkpoint()->clear_directory();
+    spec.mutable_checkpoint()->set_save_on_exit(false);
+    spec.mutable_checkpoint()->set_interval_steps(2);
+  };
+  for (const absl::Status& ended : RunBoth(apart)) {
+    EXPECT_EQ(ended.code(), absl::StatusCode::kInvalidArgument) << ended;
+  }
+}
+
 // Case: one rank read its weights from a slow disk, and no attempt came to its first step.
 TEST_F(TwoRanksTest, TheyMayLoadFurtherApartThanACollectiveMayTake) {
   Start([](v1::JobSpec& spec) {
