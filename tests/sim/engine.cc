@@ -44,10 +44,13 @@ void Machine::TellProgress(Engine& engine) {
   v1::WorkerMessage message;
   v1::RankProgress& progress = *message.mutable_rank_progress();
   *progress.mutable_rank() = engine.ref;
-  progress.set_phase("step");
-  progress.set_step(engine.step + 1);
-  progress.set_group("dp");
-  progress.set_collective_seq(engine.collective);
+  progress.set_phase("connecting");
+  if (engine.collective > 0) {
+    progress.set_phase("step");
+    progress.set_step(engine.step + 1);
+    progress.set_group("dp");
+    progress.set_collective_seq(engine.collective);
+  }
   Send(std::move(message));
 }
 

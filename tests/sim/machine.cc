@@ -219,7 +219,7 @@ void Machine::SayHello() {
   // What the last session may not have delivered, or the coordinator not have kept.
   for (const EnginePtr& engine : LiveEngines()) {
     if (engine->is_ready && !engine->is_connected) Report(engine);
-    if (engine->collective > 0) TellProgress(*engine);
+    if (engine->is_connected) TellProgress(*engine);
   }
   for (const auto& [key, part] : parts_) {
     v1::WorkerMessage again;
@@ -356,6 +356,7 @@ void Machine::Accept(const v1::Command& command) {
                             engine->ref.epoch() == connect.epoch() && !engine->is_connected;
       if (!is_meant) continue;
       engine->is_connected = true;
+      engine->is_told = false;
       Run(engine, absl::Milliseconds(10), [this, engine] { TakeStep(engine); });
     }
   } else if (command.has_stop_ranks()) {
