@@ -33,6 +33,8 @@ constexpr size_t kMostNamed = 8;
 
 bool HasTold(const v1::RankWatch& rank) { return !rank.progress().phase().empty(); }
 
+bool IsInGroup(const v1::RankWatch& rank) { return !rank.progress().group().empty(); }
+
 bool IsAnyIn(const v1::JobWatch& watch, std::string_view phase) {
   return std::ranges::any_of(
       watch.ranks(), [&](const v1::RankWatch& rank) { return rank.progress().phase() == phase; });
@@ -72,6 +74,9 @@ class Search {
     }
     if (const auto behind = Behind([](const Entry& e) { return HasTold(*e.second); })) {
       return Name(*behind, "has told nothing of itself while others have");
+    }
+    if (const auto behind = Behind([](const Entry& e) { return IsInGroup(*e.second); })) {
+      return Name(*behind, "has entered no collective while others have");
     }
     if (const auto laggard = ByCollective()) return *laggard;
     if (const auto behind = BehindInStep()) {

@@ -80,6 +80,29 @@ TEST(Hang, NamesTheRankThatNeverJoinedAndItsNode) {
   EXPECT_THAT(pair.cluster.attempt("job").cause(), HasSubstr("never joined"));
 }
 
+// Case: the newest word of a rank was of ten collectives ago, and it was named for one that had not
+// even connected.
+TEST(Hang, WhoEnteredNoCollectiveIsBehindAllThatDid) {
+  v1::Attempt attempt;
+  attempt.set_state(v1::ATTEMPT_STATE_RUNNING);
+  v1::JobWatch watch;
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    v1::RankState& state = *attempt.add_ranks();
+    state.set_rank(rank);
+    state.set_node("n" + std::to_string(rank));
+    v1::RankProgress& progress = *watch.add_ranks()->mutable_progress();
+    progress.set_phase(rank == 2 ? "connecting" : "step");
+    if (rank == 2) continue;
+    progress.set_step(rank == 0 ? 251 : 241);
+    progress.set_group("dp");
+    progress.set_collective_seq(progress.step());
+  }
+  const Laggard laggard = FindLaggard(attempt, watch);
+  EXPECT_EQ(laggard.rank, 2);
+  EXPECT_EQ(laggard.node, "n2");
+  EXPECT_THAT(laggard.what, HasSubstr("rank 2 on node 'n2' has entered no collective"));
+}
+
 TEST(Hang, EndsTheRanksBySigkillAndTheLadderGoesOnFromTheNode) {
   Pair pair;
   Tell(pair.cluster, 0, {.seq = 41});
