@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <time.h>
 
 #include <cstdio>
 #include <sstream>
@@ -22,7 +23,18 @@ std::string PortFileText(const fs::path& file) {
 
 }  // namespace
 
-Cluster::Cluster() { StartCoordinator(); }
+Cluster::Cluster(const Network* network) : network_(network) {
+  if (network_ != nullptr) address_ = network_->AddressOf("coordinator") + ":0";
+  StartCoordinator();
+}
+
+std::vector<std::string> Cluster::On(const std::string& host, std::vector<std::string> argv) const {
+  if (network_ == nullptr) return argv;
+  std::vector<std::string> there = network_->In(host);
+  there.insert(there.end(), argv.begin(), argv.end());
+  there.push_back("--insecure");
+  return there;
+}
 
 Cluster::~Cluster() {
   // Workers first: their engines leave with them.
@@ -45,7 +57,7 @@ void Cluster::StartCoordinator(std::vector<std::string> more) {
       "--metrics-port-file",      metrics_port};
   argv.insert(argv.end(), more.begin(), more.end());
   coordinator_ = std::make_unique<Process>(
-      Process::Options{.argv = argv, .output = path() / "coordinator.log"});
+      Process::Options{.argv = On("coordinator", argv), .output = path() / "coordinator.log"});
   ASSERT_TRUE(Eventually([&] { return fs::exists(port) && fs::exists(metrics_port); }, Seconds(10)))
       << coordinator_->Output();
   address_ = PortFileText(port);
@@ -68,9 +80,12 @@ void Cluster::StartWorker(const std::string& node, int devices, std::vector<std:
                                    "127.0.0.1:0",
                                    "--metrics-port-file",
                                    metrics_port};
+  if (network_ != nullptr) {
+    argv.insert(argv.end(), {"--listen", network_->AddressOf(node) + ":0"});
+  }
   argv.insert(argv.end(), more.begin(), more.end());
   workers_[node] = std::make_unique<Process>(
-      Process::Options{.argv = argv, .output = path() / ("worker-" + node + ".log")});
+      Process::Options{.argv = On(node, argv), .output = path() / ("worker-" + node + ".log")});
   const auto is_ready = [&] {
     const json answer = CtlJson({"nodes", "-o", "json"});
     if (!answer.contains("nodes")) return false;
@@ -91,7 +106,7 @@ Result Cluster::Ctl(std::vector<std::string> arguments, Seconds within) const {
   std::vector<std::string> argv = {Binary("megactl"), "--coordinator", address_};
   argv.insert(argv.end(), certificate_.begin(), certificate_.end());
   argv.insert(argv.end(), arguments.begin(), arguments.end());
-  return RunProgram(argv, within);
+  return RunProgram(On("coordinator", argv), within);
 }
 
 json Cluster::CtlJson(std::vector<std::string> arguments) const {
@@ -126,10 +141,7 @@ std::vector<json> Cluster::Steps(const std::string& uid) const {
 }
 
 int64_t Cluster::LastStep(const std::string& uid) const {
-  const std::vector<json> steps = Steps(uid);
-  if (steps.empty()) return 0;
-  const json& step = steps.back()["step"];  // proto3 JSON prints int64 as text
-  return step.is_string() ? std::stoll(step.get<std::string>()) : step.get<int64_t>();
+  return Int(Job(uid).value("last_step", json(0)));
 }
 
 pid_t Cluster::RankPid(const std::string& uid, int rank) const {
@@ -176,6 +188,28 @@ std::string TinyJob(const fs::path& folder, const std::string& name, int64_t dp,
 
 int64_t Int(const json& value) {
   return value.is_string() ? std::stoll(value.get<std::string>()) : value.get<int64_t>();
+}
+
+double TimeOf(const json& text) {
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0;
+  double second = 0;
+  EXPECT_EQ(std::sscanf(text.get<std::string>().c_str(), "%d-%d-%dT%d:%d:%lfZ", &year, &month, &day,
+                        &hour, &minute, &second),
+            6)
+      << text;
+  std::tm date{};
+  date.tm_year = year - 1900;
+  date.tm_mon = month - 1;
+  date.tm_mday = day;
+  date.tm_hour = hour;
+  date.tm_min = minute;
+  return static_cast<double>(timegm(&date)) + second;
+}
+
+double Now() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 std::map<std::string, std::string> FinalState(const fs::path& checkpoints, int64_t step) {

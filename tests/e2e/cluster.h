@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/e2e/network.h"
 #include "tests/e2e/process.h"
 
 namespace mega::e2e {
@@ -15,7 +16,9 @@ std::string Binary(const std::string& name);  // DIR/bin/NAME
 
 class Cluster {
  public:
-  Cluster();  // coordinator only
+  // The coordinator alone. In a network: on its host "coordinator"; each worker is on that of its
+  // node, which must have been added. The network outlives this.
+  explicit Cluster(const Network* network = nullptr);
   ~Cluster();
 
   const std::filesystem::path& path() const { return dir_.path(); }
@@ -48,6 +51,10 @@ class Cluster {
   bool WaitForPhase(const std::string& uid, const std::string& phase, Seconds within) const;
 
  private:
+  // argv as it is started there.
+  std::vector<std::string> On(const std::string& host, std::vector<std::string> argv) const;
+
+  const Network* const network_;
   TempDir dir_;
   std::vector<std::string> certificate_;
   std::string address_ = "127.0.0.1:0";
@@ -63,6 +70,9 @@ std::string TinyJob(const std::filesystem::path& folder, const std::string& name
 
 // An int64 of a message's JSON, where it is a string.
 int64_t Int(const nlohmann::json& value);
+// google.protobuf.Timestamp as JSON, "2026-01-02T03:04:05.678Z" → seconds since the epoch.
+double TimeOf(const nlohmann::json& text);
+double Now();  // likewise
 
 // Every checkpoint slice of that step, by rank: weights and optimizer, bit for bit, whatever the
 // attempt that saved it.

@@ -1,7 +1,6 @@
 // What a fault costs: a killed rank, a killed coordinator, a killed worker.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <time.h>
 
 #include <chrono>
 #include <cstdio>
@@ -18,23 +17,6 @@ using nlohmann::json;
 
 // What is promised holds on a machine that does nothing else; tests share theirs.
 constexpr double kSlack = 2;
-
-// google.protobuf.Timestamp as JSON: "2026-01-02T03:04:05.678Z" → seconds.
-double TimeOf(const json& text) {
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0;
-  double second = 0;
-  EXPECT_EQ(std::sscanf(text.get<std::string>().c_str(), "%d-%d-%dT%d:%d:%lfZ", &year, &month, &day,
-                        &hour, &minute, &second),
-            6)
-      << text;
-  std::tm date{};
-  date.tm_year = year - 1900;
-  date.tm_mon = month - 1;
-  date.tm_mday = day;
-  date.tm_hour = hour;
-  date.tm_min = minute;
-  return static_cast<double>(timegm(&date)) + second;
-}
 
 std::string WithCheckpoints(std::string yaml, const fs::path& directory, int64_t interval) {
   return yaml + "  checkpoint: {directory: " + directory.string() +
@@ -57,9 +39,7 @@ TEST(Recovery, KilledRankEndsInTheSameBits) {
         ADD_FAILURE() << "rank 1 had ended before it could be killed";
         return std::map<std::string, std::string>();
       }
-      timespec now{};
-      clock_gettime(CLOCK_REALTIME, &now);
-      killed = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+      killed = Now();
       kill(victim, SIGKILL);
     }
     EXPECT_TRUE(cluster.WaitForPhase(uid, "JOB_PHASE_SUCCEEDED", Seconds(120)))

@@ -103,6 +103,19 @@ TEST(Hang, WhoEnteredNoCollectiveIsBehindAllThatDid) {
   EXPECT_THAT(laggard.what, HasSubstr("rank 2 on node 'n2' has entered no collective"));
 }
 
+// Case: one rank ran for ever after all others had completed.
+TEST(Hang, ARankThatStandsStillAfterTheOthersHaveCompletedIsEnded) {
+  Pair pair;
+  Tell(pair.cluster, 0, {.step = 9, .seq = 41});
+  Tell(pair.cluster, 1, {.step = 9, .seq = 41});
+  pair.cluster.Exit("job", 1, 0);
+  pair.cluster.Run(absl::Seconds(31));
+  ASSERT_TRUE(pair.hangs());
+  EXPECT_EQ(pair.cluster.sent["a"].back().kind_case(), v1::Command::kStopRanks);
+  EXPECT_EQ(pair.cluster.attempt("job").failed_node(), "a");
+  EXPECT_EQ(pair.cluster.Count("b", v1::Command::kStopRanks), 0) << "nothing runs there";
+}
+
 TEST(Hang, EndsTheRanksBySigkillAndTheLadderGoesOnFromTheNode) {
   Pair pair;
   Tell(pair.cluster, 0, {.seq = 41});

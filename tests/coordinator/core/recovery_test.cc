@@ -1,4 +1,6 @@
 // After a failure: again where it was, as long as that makes sense.
+#include <set>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/core/cluster.h"
@@ -174,6 +176,54 @@ TEST(Recovery, ACrashLoopKeepsBoundedRecords) {
   EXPECT_LT(cluster.job("job").ByteSizeLong(), 300'000u);
   EXPECT_EQ(cluster.state.durable.events.at("job").size(), kEventsPerJob + 1);
   EXPECT_EQ(cluster.job("job").attempts(98).ranks(0).exit().stderr_tail().size(), 64u << 10);
+}
+
+// Case: ranks that gave up at different moments of ten minutes never met again.
+TEST(Recovery, RanksThatEndAndComeAtDifferentMomentsMeetInOneAttempt) {
+  Cluster cluster;
+  const JobUid uid = RunningPair(cluster);
+  cluster.Exit(uid, 1, 1);
+  cluster.Run(absl::Minutes(10));
+  EXPECT_EQ(cluster.attempt(uid).number(), 1) << "rank 0 may still run";
+  cluster.Exit(uid, 0, 1);
+  ASSERT_EQ(cluster.attempt(uid).number(), 2);
+
+  const auto ready = [&](int64_t rank) {
+    v1::WorkerMessage message;
+    *message.mutable_rank_ready()->mutable_rank() = cluster.ref(uid, rank);
+    message.mutable_rank_ready()->set_address("address");
+    cluster.Say(rank == 0 ? "a" : "b", std::move(message));
+  };
+  const int64_t before = cluster.Count("a", v1::Command::kConnectRanks);
+  ready(0);
+  cluster.Run(absl::Minutes(10));
+  EXPECT_EQ(cluster.Count("a", v1::Command::kConnectRanks), before) << "rank 1 is not there";
+  ready(1);
+  EXPECT_EQ(cluster.attempt(uid).number(), 2);
+  EXPECT_EQ(cluster.Count("a", v1::Command::kConnectRanks), before + 1);
+  EXPECT_EQ(cluster.sent["b"].back().connect_ranks().addresses_size(), 2);
+}
+
+// Case: of two dead nodes only the first was ever replaced.
+TEST(Recovery, OfTwoLostNodesOneComesBackAndTheOtherIsReplaced) {
+  Cluster cluster;
+  for (const char* node : {"a", "b", "c"}) cluster.Hello(node, {.devices = 1});
+  cluster.Submit("job", 3);
+  cluster.Ready("job");
+  cluster.StepDone("job", 1);
+  cluster.silent = {"a", "b"};
+  cluster.Run(absl::Minutes(40));  // their horizons
+  cluster.Exit("job", 2, 1, 0, /*by_worker=*/true);
+  EXPECT_EQ(cluster.job("job").phase(), v1::JOB_PHASE_RECOVERING);
+  cluster.Hello("d", {.devices = 1});
+  EXPECT_EQ(cluster.job("job").phase(), v1::JOB_PHASE_RECOVERING) << "one is missing";
+  cluster.silent = {"a"};
+  cluster.Hello("b", {.devices = 1, .incarnation = 2});
+  cluster.Run(absl::Minutes(2));  // any back-off
+  ASSERT_EQ(cluster.job("job").phase(), v1::JOB_PHASE_STARTING);
+  std::set<NodeId> nodes;
+  for (const v1::RankState& rank : cluster.attempt("job").ranks()) nodes.insert(rank.node());
+  EXPECT_EQ(nodes, (std::set<NodeId>{"b", "c", "d"}));
 }
 
 }  // namespace
