@@ -83,6 +83,18 @@ std::string DescribePeer(const std::optional<PeerName>& peer) {
   return peer ? Describe(*peer) : "no part of a cluster";
 }
 
+std::string ShortName(const PeerName& peer) {
+  switch (peer.kind) {
+    case PeerName::Kind::kCoordinator:
+      return "coordinator";
+    case PeerName::Kind::kNode:
+      return "node:" + peer.name;
+    case PeerName::Kind::kUser:
+      return "user:" + peer.name;
+  }
+  return "";
+}
+
 std::string NodeServerName(std::string_view node) { return fmt::format("{}.node.mega", node); }
 
 }  // namespace mega::tls

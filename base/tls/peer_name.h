@@ -43,6 +43,9 @@ std::optional<PeerName> PeerIn(const Strings& uris) {
 std::string Describe(const PeerName& peer);
 std::string DescribePeer(const std::optional<PeerName>& peer);
 
+// "node:n1", "user:ada", "coordinator": where a program reads it.
+std::string ShortName(const PeerName& peer);
+
 // The DNS name that a node's certificate has beside its URI, whatever the machine is called: other
 // workers ask for it, and no host of a coordinator is called so.
 std::string NodeServerName(std::string_view node);

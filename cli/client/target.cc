@@ -9,7 +9,7 @@
 #include "base/dns_name.h"
 #include "base/listen_address.h"
 #include "base/printable.h"
-#include "cli/spec/yaml_tree.h"
+#include "base/yaml/yaml_tree.h"
 
 namespace mega::cli {
 namespace {

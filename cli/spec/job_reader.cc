@@ -34,6 +34,7 @@ class JobReader {
   void ReadFile() {
     YamlError error;
     const YamlTree tree = YamlTree::Parse(text_.text, &error);
+    if (error.message == kYamlIsEmpty) error.message += "; see deploy/examples for job files";
     if (tree.root() == nullptr) return Add(error.at, "", error.message);
     ReadEnvelope(*tree.root());
   }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "cli/spec/yaml_tree.h"
+#include "base/yaml/yaml_tree.h"
 #include "mega/v1/job.pb.h"
 
 namespace mega::cli {

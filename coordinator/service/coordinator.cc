@@ -16,6 +16,7 @@
 #include "base/tls/expiry_notice.h"
 #include "base/tls/options.h"
 #include "coordinator/planner/planner.h"
+#include "coordinator/service/access_file.h"
 #include "coordinator/service/exporter.h"
 #include "coordinator/service/random_id.h"
 #include "coordinator/service/services.h"
@@ -85,6 +86,7 @@ class CoordinatorImpl final : public Coordinator {
     MEGA_RETURN_IF_ERROR(CheckPlainTextAllowed(
         "--listen", listen, options_.insecure || options_.identity != nullptr, tls::kRemedy));
     MEGA_RETURN_IF_ERROR(MetricsListen().status());
+    MEGA_RETURN_IF_ERROR(OpenAccess());
     // First of all: a port in use is found before the state is touched, and who calls while a large
     // state is loaded is told so.
     MEGA_RETURN_IF_ERROR(Serve(listen));
@@ -120,6 +122,18 @@ class CoordinatorImpl final : public Coordinator {
   const std::string& metrics_address() const override { return metrics_address_; }
 
  private:
+  absl::Status OpenAccess() {
+    if (options_.access_file.empty()) return absl::OkStatus();
+    if (options_.identity == nullptr) {
+      return InvalidArgument(
+          "--access gives roles to users, and over plain text nobody is known; give --tls-ca, "
+          "--tls-cert and --tls-key, or leave out --access");
+    }
+    MEGA_ASSIGN_OR_RETURN(access_, AccessFile::Open(options_.access_file));
+    user_gate_.Restrict(*access_);
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<std::unique_ptr<state::StateStore>> OpenStore() {
     if (options_.state_dir.empty()) {
       return InvalidArgument("--state-dir is empty; give the folder that holds the state");
@@ -261,6 +275,7 @@ class CoordinatorImpl final : public Coordinator {
   std::unique_ptr<WorkThread> plans_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<const Shell> shell_;
+  std::unique_ptr<AccessFile> access_;  // null: who is let in may do everything
   Gate user_gate_{tls::PeerName::Kind::kUser, options_.identity != nullptr};
   Gate worker_gate_{tls::PeerName::Kind::kNode, options_.identity != nullptr};
   JobServiceImpl jobs_{user_gate_};

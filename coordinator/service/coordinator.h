@@ -20,6 +20,7 @@ struct CoordinatorOptions {
   std::string state_dir;                          // made if absent
   bool accept_lost_state = false;                 // changes that were acknowledged may be missing
   std::shared_ptr<const tls::Identity> identity;  // null: plain text
+  std::string access_file;                        // who may do what; empty: users everything
   bool insecure = false;                          // may speak plain text beyond loopback
   bool insecure_metrics = false;                  // /metrics may, whatever the API speaks
   int64_t journal_bytes = 1 << 30;                // 0: no journal

@@ -33,7 +33,7 @@ grpc::Status Ambiguous(std::string_view name, const Jobs& jobs) {
 
 }  // namespace
 
-grpc::Status FindJob(const ReadModel& reads, std::string_view name,
+grpc::Status FindJob(const ReadModel& reads, const Caller& caller, std::string_view name,
                      std::shared_ptr<const v1::Job>* job) {
   if (name.empty() || name.size() > kMostNameBytes) {
     return FieldInvalid("JOB_NAME_INVALID", "name",
@@ -53,27 +53,33 @@ grpc::Status FindJob(const ReadModel& reads, std::string_view name,
     name_space = name.substr(kNamespaces.size(), jobs_at - kNamespaces.size());
     id = name.substr(jobs_at + kJobs.size());
   }
-  const auto keep_namespace = [&](Jobs& jobs) {
-    if (name_space.empty() || name_space == "-") return;
-    std::erase_if(jobs, [&](const auto& j) { return j->metadata().namespace_() != name_space; });
+  if (name_space == "-") name_space = "";
+  if (!name_space.empty()) {
+    if (grpc::Status status = caller.CheckIn(std::string(name_space)); !status.ok()) return status;
+  }
+  const auto is_asked = [&](const std::string& of) {
+    return (name_space.empty() || of == name_space) && caller.Sees(of);
+  };
+  const auto keep_asked = [&](Jobs& jobs) {
+    std::erase_if(jobs, [&](const auto& j) { return !is_asked(j->metadata().namespace_()); });
   };
   const auto not_found = [&] {
-    return ResourceNotFound("job", name, fmt::format("no job '{}'; megactl get lists them", name));
+    return ResourceNotFound(
+        "job", name, fmt::format("no job '{}'{}; megactl get lists them", name, caller.SeenText()));
   };
   if (id.empty()) return not_found();
 
   if (auto exact = reads.JobRecord(std::string(id))) {
     Jobs one{std::move(exact)};
-    keep_namespace(one);
+    keep_asked(one);
     if (one.empty()) return not_found();
     *job = one[0];
-    return grpc::Status::OK;
+    return caller.CheckIn(one[0]->metadata().namespace_());
   }
   Jobs found = reads.FindByName(id);
-  keep_namespace(found);
+  keep_asked(found);
   if (found.empty()) {
-    found = reads.FindByPrefix(id, kMostCandidates);
-    keep_namespace(found);
+    found = reads.FindByPrefix(id, is_asked, kMostCandidates);
   }
   if (found.empty()) return not_found();
   const auto same_name = [&](const auto& j) {
@@ -82,7 +88,7 @@ grpc::Status FindJob(const ReadModel& reads, std::string_view name,
   };
   if (!std::all_of(found.begin(), found.end(), same_name)) return Ambiguous(name, found);
   *job = *std::max_element(found.begin(), found.end(), IsOlder);
-  return grpc::Status::OK;
+  return caller.CheckIn((*job)->metadata().namespace_());
 }
 
 grpc::Status JobGone(const core::JobUid& uid) {

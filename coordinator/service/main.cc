@@ -204,6 +204,14 @@ void AddServeFlags(Command program, ServeFlags& flags) {
   program.AddFlag("--accept-lost-state", options.accept_lost_state,
                   "Start although changes that were acknowledged are missing from --state-dir");
   tls::AddOptions(program, flags.tls);
+  program
+      .AddOption("--access", options.access_file,
+                 "Says which user may do what in which namespace; left out: each may do everything")
+      .TypeName("FILE")
+      // That of a variable that is not set would let everybody do everything.
+      .Check([](const std::string& text) {
+        return text.empty() ? "--access is empty; give a file, or leave it out" : "";
+      });
   tls::AddMetricsOption(program, flags.tls);
   AddLogLevel(program, flags.log_level);
   program.AddFlag("--exit-on-stdin-eof", flags.exit_on_stdin_eof, "Stop when stdin ends");

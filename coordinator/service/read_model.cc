@@ -164,7 +164,7 @@ std::optional<v1::Node> ReadModel::Node(const std::string& name) const {
   return *it->second;
 }
 
-std::vector<v1::Job> ReadModel::ListJobs(const std::string& name_space, const JobKey& after,
+std::vector<v1::Job> ReadModel::ListJobs(OfNamespace wanted, const JobKey& after,
                                          size_t limit) const {
   std::vector<Sample> samples;
   {
@@ -172,9 +172,7 @@ std::vector<v1::Job> ReadModel::ListJobs(const std::string& name_space, const Jo
     for (auto it = by_time_.upper_bound(after); it != by_time_.end() && samples.size() < limit;
          ++it) {
       const Entry& entry = jobs_.at(it->second);
-      if (name_space.empty() || entry.job->metadata().namespace_() == name_space) {
-        samples.push_back(Take(entry));
-      }
+      if (wanted(entry.job->metadata().namespace_())) samples.push_back(Take(entry));
     }
   }
   std::vector<v1::Job> jobs;
@@ -254,16 +252,20 @@ std::vector<std::shared_ptr<const v1::Node>> ReadModel::Nodes() const {
 }
 
 std::vector<std::shared_ptr<const v1::Job>> ReadModel::FindByPrefix(std::string_view prefix,
+                                                                    OfNamespace wanted,
                                                                     size_t limit) const {
   MutexLock lock(mu_);
   std::map<core::JobUid, std::shared_ptr<const v1::Job>> found;
   for (auto it = jobs_.lower_bound(std::string(prefix));
        it != jobs_.end() && it->first.starts_with(prefix) && found.size() < limit; ++it) {
-    found[it->first] = it->second.job;
+    if (wanted(it->second.job->metadata().namespace_())) found[it->first] = it->second.job;
   }
   for (auto it = by_name_.lower_bound(prefix);
        it != by_name_.end() && it->first.starts_with(prefix) && found.size() < limit; ++it) {
-    for (const core::JobUid& uid : it->second) found[uid] = jobs_.at(uid).job;
+    for (const core::JobUid& uid : it->second) {
+      const auto& job = jobs_.at(uid).job;
+      if (wanted(job->metadata().namespace_())) found[uid] = job;
+    }
   }
   std::vector<std::shared_ptr<const v1::Job>> jobs;
   for (auto& [uid, job] : found) jobs.push_back(std::move(job));

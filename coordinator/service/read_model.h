@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/mutex.h"
 #include "coordinator/core/state.h"
 #include "mega/v1/coordinator.pb.h"
@@ -56,10 +57,10 @@ class ReadModel {
   // The record alone, without copying it. Null: no such uid.
   std::shared_ptr<const v1::Job> JobRecord(const core::JobUid& uid) const;
   std::optional<v1::Node> Node(const std::string& name) const;
-  // At most `limit` after `after`, oldest first. An empty namespace means all. Of the attempts only
-  // the newest, without its ranks: a page must fit a message.
-  std::vector<v1::Job> ListJobs(const std::string& name_space, const JobKey& after,
-                                size_t limit) const;
+  using OfNamespace = absl::FunctionRef<bool(const std::string& name_space)>;
+  // At most `limit` after `after` in the namespaces for which `wanted` is true, oldest first. Of
+  // the attempts only the newest, without its ranks: a page must fit a message.
+  std::vector<v1::Job> ListJobs(OfNamespace wanted, const JobKey& after, size_t limit) const;
   std::vector<v1::Node> ListNodes(const std::string& after, size_t limit) const;
   struct NextEvent {
     std::shared_ptr<const v1::JobEvent> event;  // null: none yet
@@ -83,9 +84,9 @@ class ReadModel {
   // Unfinished jobs and those that ended at or after `since`, for the exporter.
   std::vector<std::shared_ptr<const v1::Job>> RecentJobs(absl::Time since) const;
   std::vector<std::shared_ptr<const v1::Node>> Nodes() const;
-  // Jobs whose uid or name starts with `prefix`, at most about `limit`.
+  // Jobs of wanted namespaces whose uid or name starts with `prefix`, at most about `limit`.
   std::vector<std::shared_ptr<const v1::Job>> FindByPrefix(std::string_view prefix,
-                                                           size_t limit) const;
+                                                           OfNamespace wanted, size_t limit) const;
   std::vector<std::shared_ptr<const v1::Job>> FindByName(std::string_view name) const;
 
   // Calls `wake` after each change of the job, and at each WakeAll, until destroyed: on the thread

@@ -38,6 +38,10 @@ std::optional<spec::Violation> MissingSharedFolder(const v1::JobSpec& resolved) 
 
 }  // namespace
 
+std::string NamespaceOf(const v1::JobMetadata& metadata) {
+  return metadata.namespace_().empty() ? "default" : metadata.namespace_();
+}
+
 grpc::Status CheckSpecSize(const v1::JobSpec& spec) {
   const size_t bytes = spec.ByteSizeLong();
   if (bytes <= kMostSpecBytes) return grpc::Status::OK;
@@ -49,7 +53,7 @@ grpc::Status CheckSpecSize(const v1::JobSpec& spec) {
 grpc::Status CheckSpec(const v1::JobMetadata& metadata, const v1::JobSpec& spec, Purpose purpose,
                        CheckedSpec* checked) {
   checked->metadata = metadata;
-  if (checked->metadata.namespace_().empty()) checked->metadata.set_namespace_("default");
+  checked->metadata.set_namespace_(NamespaceOf(metadata));
   checked->metadata.clear_owner();  // ours to say
   spec::Resolution resolution = spec::Resolve(checked->metadata, spec);
   std::vector<spec::Violation> violations = std::move(resolution.violations);

@@ -2,6 +2,8 @@
 // at once, with all that is wrong with it.
 #pragma once
 
+#include <string>
+
 #include "grpcpp/support/status.h"
 #include "mega/v1/job.pb.h"
 
@@ -11,6 +13,9 @@ struct CheckedSpec {
   v1::JobMetadata metadata;  // namespace filled in
   v1::JobSpec resolved;      // defaults filled in
 };
+
+// An empty one means "default".
+std::string NamespaceOf(const v1::JobMetadata& metadata);
 
 // Cheap, and first: specs wait in a queue for the rest.
 grpc::Status CheckSpecSize(const v1::JobSpec& spec);

@@ -60,6 +60,7 @@ constexpr Example kExamples[] = {
     {"docs/guide/security.md", "mega-coordinator ", How::kServe},
     {"docs/guide/security.md", "mega-worker ", How::kServe},
     {"docs/guide/security.md", "export MEGACTL_COORDINATOR", How::kRun},
+    {"docs/guide/security.md", "cat >access.yaml", How::kRun},
     {"docs/guide/queue.md", "scheduling:", How::kSection},
     // Need a container builder and a cluster.
     {"docs/guide/kubernetes.md", "docker build", How::kSyntax},

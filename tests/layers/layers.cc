@@ -30,7 +30,8 @@ const std::vector<Allowed>& Table() {
       {"coordinator/state", {"coordinator/state", "coordinator/core"}},
       {"coordinator/planner", {"coordinator/planner"}},
       {"coordinator/service",
-       {"coordinator", "base/grpc_server", "base/metrics", "base/tls", "base/command_line"}},
+       {"coordinator", "base/grpc_server", "base/metrics", "base/tls", "base/yaml",
+        "base/command_line"}},
       {"worker/daemon",
        {"worker/daemon", "manifest", "base/grpc_server", "base/metrics", "base/tls",
         "base/command_line"}},
@@ -38,7 +39,8 @@ const std::vector<Allowed>& Table() {
        {"worker/engine", "kernels", "base/command_line", "coordinator/planner/spec",
         "coordinator/planner/model", "coordinator/planner/layout", "coordinator/planner/schedule",
         "manifest"}},
-      {"cli", {"cli", "coordinator/planner", "manifest", "base/tls", "base/command_line"}}};
+      {"cli",
+       {"cli", "coordinator/planner", "manifest", "base/tls", "base/yaml", "base/command_line"}}};
   return *table;
 }
 

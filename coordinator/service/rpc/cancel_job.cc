@@ -6,10 +6,10 @@
 
 namespace mega::service {
 
-grpc::ServerUnaryReactor* CancelJob(const Shell& shell, Context* context,
+grpc::ServerUnaryReactor* CancelJob(const Shell& shell, const Caller& caller, Context* context,
                                     const v1::CancelJobRequest& request, v1::Job& job) {
   std::shared_ptr<const v1::Job> found;
-  if (grpc::Status status = FindJob(shell.reads, request.name(), &found); !status.ok()) {
+  if (grpc::Status status = FindJob(shell.reads, caller, request.name(), &found); !status.ok()) {
     return Done(context, std::move(status));
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();

@@ -12,10 +12,13 @@ JobKey KeyOf(const v1::Job& job) {
   return {absl::ToUnixNanos(FromProto(job.create_time())), job.uid()};
 }
 
-grpc::Status List(const ReadModel& reads, const v1::ListJobsRequest& request,
+grpc::Status List(const ReadModel& reads, const Caller& caller, const v1::ListJobsRequest& request,
                   v1::ListJobsResponse& response) {
   std::string name_space;
   if (grpc::Status status = ReadParent(request.parent(), &name_space); !status.ok()) return status;
+  if (!name_space.empty()) {
+    if (grpc::Status status = caller.CheckIn(name_space); !status.ok()) return status;
+  }
   const std::string query = "jobs in " + name_space;
   size_t size = 0;
   if (grpc::Status status = PageSize(request.page_size(), &size); !status.ok()) return status;
@@ -30,7 +33,11 @@ grpc::Status List(const ReadModel& reads, const v1::ListJobsRequest& request,
     }
     after.second = place[1];
   }
-  std::vector<v1::Job> jobs = reads.ListJobs(name_space, after, size + 1);
+  std::vector<v1::Job> jobs = reads.ListJobs(
+      [&](const std::string& of) {
+        return (name_space.empty() || of == name_space) && caller.Sees(of);
+      },
+      after, size + 1);
   size_t bytes = 0;
   for (size_t i = 0; i < jobs.size(); ++i) {
     bytes += jobs[i].ByteSizeLong();
@@ -46,10 +53,10 @@ grpc::Status List(const ReadModel& reads, const v1::ListJobsRequest& request,
 
 }  // namespace
 
-grpc::ServerUnaryReactor* ListJobs(const Shell& shell, Context* context,
+grpc::ServerUnaryReactor* ListJobs(const Shell& shell, const Caller& caller, Context* context,
                                    const v1::ListJobsRequest& request,
                                    v1::ListJobsResponse& response) {
-  return Done(context, List(shell.reads, request, response));
+  return Done(context, List(shell.reads, caller, request, response));
 }
 
 }  // namespace mega::service

@@ -8,8 +8,8 @@ namespace {
 
 constexpr char kQuery[] = "namespaces";
 
-grpc::Status List(const ReadModel& reads, const v1::ListNamespacesRequest& request,
-                  v1::ListNamespacesResponse& response) {
+grpc::Status List(const ReadModel& reads, const Caller& caller,
+                  const v1::ListNamespacesRequest& request, v1::ListNamespacesResponse& response) {
   size_t size = 0;
   if (grpc::Status status = PageSize(request.page_size(), &size); !status.ok()) return status;
   std::vector<std::string> place;
@@ -18,6 +18,7 @@ grpc::Status List(const ReadModel& reads, const v1::ListNamespacesRequest& reque
   }
   for (v1::Namespace& name_space : reads.Namespaces()) {
     if (!place.empty() && name_space.name() <= place[0]) continue;
+    if (!caller.Sees(name_space.name())) continue;
     if (static_cast<size_t>(response.namespaces_size()) == size) {
       response.set_next_page_token(MakePageToken(kQuery, {response.namespaces().rbegin()->name()}));
       break;
@@ -29,10 +30,10 @@ grpc::Status List(const ReadModel& reads, const v1::ListNamespacesRequest& reque
 
 }  // namespace
 
-grpc::ServerUnaryReactor* ListNamespaces(const Shell& shell, Context* context,
+grpc::ServerUnaryReactor* ListNamespaces(const Shell& shell, const Caller& caller, Context* context,
                                          const v1::ListNamespacesRequest& request,
                                          v1::ListNamespacesResponse& response) {
-  return Done(context, List(shell.reads, request, response));
+  return Done(context, List(shell.reads, caller, request, response));
 }
 
 }  // namespace mega::service

@@ -9,10 +9,13 @@
 namespace mega::service {
 namespace {
 
-grpc::Status List(const Shell& shell, const v1::ListQueueRequest& request,
+grpc::Status List(const Shell& shell, const Caller& caller, const v1::ListQueueRequest& request,
                   v1::ListQueueResponse& response) {
   std::string name_space;
   if (grpc::Status status = ReadParent(request.parent(), &name_space); !status.ok()) return status;
+  if (!name_space.empty()) {
+    if (grpc::Status status = caller.CheckIn(name_space); !status.ok()) return status;
+  }
   const std::string query = "queue of " + name_space;
   size_t size = 0;
   if (grpc::Status status = PageSize(request.page_size(), &size); !status.ok()) return status;
@@ -26,7 +29,8 @@ grpc::Status List(const Shell& shell, const v1::ListQueueRequest& request,
   }
   size_t bytes = 0;
   VisitQueue(TakePresent(shell.reads, shell.clock.WallNow()), [&](v1::QueueEntry entry) {
-    const bool is_asked = name_space.empty() || entry.metadata().namespace_() == name_space;
+    const std::string& of = entry.metadata().namespace_();
+    const bool is_asked = (name_space.empty() || of == name_space) && caller.Sees(of);
     if (entry.position() <= after || !is_asked) return true;
     bytes += entry.ByteSizeLong();
     const auto count = static_cast<size_t>(response.entries_size());
@@ -43,12 +47,12 @@ grpc::Status List(const Shell& shell, const v1::ListQueueRequest& request,
 
 }  // namespace
 
-grpc::ServerUnaryReactor* ListQueue(const Shell& shell, Context* context,
+grpc::ServerUnaryReactor* ListQueue(const Shell& shell, const Caller& caller, Context* context,
                                     const v1::ListQueueRequest& request,
                                     v1::ListQueueResponse& response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (!shell.forecasts.Post([shell, &request, &response, reactor] {
-        reactor->Finish(List(shell, request, response));
+  if (!shell.forecasts.Post([shell, caller, &request, &response, reactor] {
+        reactor->Finish(List(shell, caller, request, response));
       })) {
     reactor->Finish(TooManyChecks());
   }

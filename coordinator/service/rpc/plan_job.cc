@@ -39,9 +39,12 @@ grpc::Status Plan(const Shell& shell, const v1::PlanJobRequest& request,
 
 }  // namespace
 
-grpc::ServerUnaryReactor* PlanJob(const Shell& shell, Context* context,
+grpc::ServerUnaryReactor* PlanJob(const Shell& shell, const Caller& caller, Context* context,
                                   const v1::PlanJobRequest& request,
                                   v1::PlanJobResponse& response) {
+  if (grpc::Status status = caller.CheckIn(NamespaceOf(request.metadata())); !status.ok()) {
+    return Done(context, std::move(status));
+  }
   if (grpc::Status status = CheckSpecSize(request.spec()); !status.ok()) {
     return Done(context, std::move(status));
   }

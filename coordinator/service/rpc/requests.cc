@@ -28,10 +28,11 @@ grpc::ServerUnaryReactor* Ask(const Shell& shell, Context* context, const Reques
 }
 
 template <typename Request, typename Response>
-grpc::ServerUnaryReactor* AskAboutJob(const Shell& shell, Context* context, const Request& request,
-                                      Place<Request> place, Response& response) {
+grpc::ServerUnaryReactor* AskAboutJob(const Shell& shell, const Caller& caller, Context* context,
+                                      const Request& request, Place<Request> place,
+                                      Response& response) {
   std::shared_ptr<const v1::Job> found;
-  if (grpc::Status status = FindJob(shell.reads, request.name(), &found); !status.ok()) {
+  if (grpc::Status status = FindJob(shell.reads, caller, request.name(), &found); !status.ok()) {
     return Done(context, std::move(status));
   }
   return Ask(shell, context, request, place, response, found->uid());
@@ -48,42 +49,46 @@ grpc::ServerUnaryReactor* AskAboutNode(const Shell& shell, Context* context, Req
 
 }  // namespace
 
-grpc::ServerUnaryReactor* PauseJob(const Shell& shell, Context* context,
+grpc::ServerUnaryReactor* PauseJob(const Shell& shell, const Caller& caller, Context* context,
                                    const v1::PauseJobRequest& request, v1::Job& response) {
-  return AskAboutJob(shell, context, request, &CoreRequest::mutable_pause_job, response);
+  return AskAboutJob(shell, caller, context, request, &CoreRequest::mutable_pause_job, response);
 }
 
-grpc::ServerUnaryReactor* ResumeJob(const Shell& shell, Context* context,
+grpc::ServerUnaryReactor* ResumeJob(const Shell& shell, const Caller& caller, Context* context,
                                     const v1::ResumeJobRequest& request, v1::Job& response) {
-  return AskAboutJob(shell, context, request, &CoreRequest::mutable_resume_job, response);
+  return AskAboutJob(shell, caller, context, request, &CoreRequest::mutable_resume_job, response);
 }
 
-grpc::ServerUnaryReactor* RestartJob(const Shell& shell, Context* context,
+grpc::ServerUnaryReactor* RestartJob(const Shell& shell, const Caller& caller, Context* context,
                                      const v1::RestartJobRequest& request, v1::Job& response) {
-  return AskAboutJob(shell, context, request, &CoreRequest::mutable_restart_job, response);
+  return AskAboutJob(shell, caller, context, request, &CoreRequest::mutable_restart_job, response);
 }
 
-grpc::ServerUnaryReactor* ScaleJob(const Shell& shell, Context* context,
+grpc::ServerUnaryReactor* ScaleJob(const Shell& shell, const Caller& caller, Context* context,
                                    const v1::ScaleJobRequest& request, v1::Job& response) {
-  return AskAboutJob(shell, context, request, &CoreRequest::mutable_scale_job, response);
+  return AskAboutJob(shell, caller, context, request, &CoreRequest::mutable_scale_job, response);
 }
 
-grpc::ServerUnaryReactor* SaveCheckpoint(const Shell& shell, Context* context,
+grpc::ServerUnaryReactor* SaveCheckpoint(const Shell& shell, const Caller& caller, Context* context,
                                          const v1::SaveCheckpointRequest& request,
                                          v1::Job& response) {
-  return AskAboutJob(shell, context, request, &CoreRequest::mutable_save_checkpoint, response);
+  return AskAboutJob(shell, caller, context, request, &CoreRequest::mutable_save_checkpoint,
+                     response);
 }
 
-grpc::ServerUnaryReactor* PinCheckpoint(const Shell& shell, Context* context,
+grpc::ServerUnaryReactor* PinCheckpoint(const Shell& shell, const Caller& caller, Context* context,
                                         const v1::PinCheckpointRequest& request,
                                         v1::Manifest& response) {
-  return AskAboutJob(shell, context, request, &CoreRequest::mutable_pin_checkpoint, response);
+  return AskAboutJob(shell, caller, context, request, &CoreRequest::mutable_pin_checkpoint,
+                     response);
 }
 
-grpc::ServerUnaryReactor* DeleteCheckpoint(const Shell& shell, Context* context,
+grpc::ServerUnaryReactor* DeleteCheckpoint(const Shell& shell, const Caller& caller,
+                                           Context* context,
                                            const v1::DeleteCheckpointRequest& request,
                                            v1::Job& response) {
-  return AskAboutJob(shell, context, request, &CoreRequest::mutable_delete_checkpoint, response);
+  return AskAboutJob(shell, caller, context, request, &CoreRequest::mutable_delete_checkpoint,
+                     response);
 }
 
 grpc::ServerUnaryReactor* CordonNode(const Shell& shell, Context* context,

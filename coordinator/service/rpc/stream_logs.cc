@@ -289,7 +289,7 @@ class LogStream final : public PullStream<v1::LogChunk> {
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::LogChunk>* StreamLogs(const Shell& shell,
+grpc::ServerWriteReactor<v1::LogChunk>* StreamLogs(const Shell& shell, const Caller& caller,
                                                    const v1::StreamLogsRequest& request) {
   if (request.has_since()) {
     return new FailedStream<v1::LogChunk>(
@@ -298,7 +298,7 @@ grpc::ServerWriteReactor<v1::LogChunk>* StreamLogs(const Shell& shell,
                      "or begin by tail_bytes or offsets"));
   }
   std::shared_ptr<const v1::Job> job;
-  if (grpc::Status status = FindJob(shell.reads, request.name(), &job); !status.ok()) {
+  if (grpc::Status status = FindJob(shell.reads, caller, request.name(), &job); !status.ok()) {
     return new FailedStream<v1::LogChunk>(std::move(status));
   }
   return new LogStream(shell, *job, request);

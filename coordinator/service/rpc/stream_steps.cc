@@ -103,10 +103,10 @@ class StepStream final : public PullStream<v1::StepReport> {
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::StepReport>* StreamSteps(const Shell& shell,
+grpc::ServerWriteReactor<v1::StepReport>* StreamSteps(const Shell& shell, const Caller& caller,
                                                       const v1::StreamStepsRequest& request) {
   std::shared_ptr<const v1::Job> job;
-  if (grpc::Status status = FindJob(shell.reads, request.name(), &job); !status.ok()) {
+  if (grpc::Status status = FindJob(shell.reads, caller, request.name(), &job); !status.ok()) {
     return new FailedStream<v1::StepReport>(std::move(status));
   }
   return new StepStream(shell, job->uid(), request.from_step(), request.follow());

@@ -42,8 +42,11 @@ void Submit(const Shell& shell, const v1::SubmitJobRequest& request, v1::Job& jo
 
 }  // namespace
 
-grpc::ServerUnaryReactor* SubmitJob(const Shell& shell, Context* context,
+grpc::ServerUnaryReactor* SubmitJob(const Shell& shell, const Caller& caller, Context* context,
                                     const v1::SubmitJobRequest& request, v1::Job& job) {
+  if (grpc::Status status = caller.CheckIn(NamespaceOf(request.metadata())); !status.ok()) {
+    return Done(context, std::move(status));
+  }
   if (!request.validate_only() &&
       (request.request_id().empty() || request.request_id().size() > kMostRequestIdBytes)) {
     return Done(context,

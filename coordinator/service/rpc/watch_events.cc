@@ -52,10 +52,10 @@ class EventStream final : public PullStream<v1::JobEvent> {
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::JobEvent>* WatchEvents(const Shell& shell,
+grpc::ServerWriteReactor<v1::JobEvent>* WatchEvents(const Shell& shell, const Caller& caller,
                                                     const v1::WatchEventsRequest& request) {
   std::shared_ptr<const v1::Job> job;
-  if (grpc::Status status = FindJob(shell.reads, request.name(), &job); !status.ok()) {
+  if (grpc::Status status = FindJob(shell.reads, caller, request.name(), &job); !status.ok()) {
     return new FailedStream<v1::JobEvent>(std::move(status));
   }
   return new EventStream(shell, job->uid(), request.from_revision(), request.follow());

@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 
-namespace mega::cli {
+namespace mega {
 
 // Counted from 1; line 0 means unknown.
 struct Position {
@@ -41,6 +41,9 @@ inline constexpr size_t kMaxYamlBytes = 1 << 20;
 inline constexpr size_t kMaxYamlNodes = 100'000;
 inline constexpr size_t kMaxYamlDepth = 32;
 
+// The message of a YamlError where there is nothing to read.
+inline constexpr char kYamlIsEmpty[] = "the file is empty";
+
 // Where and why a text is no YAML that we take.
 struct YamlError {
   Position at;
@@ -60,4 +63,4 @@ class YamlTree {
   const YamlNode* root_ = nullptr;
 };
 
-}  // namespace mega::cli
+}  // namespace mega

@@ -1,6 +1,6 @@
 // Built from yaml-cpp's event stream rather than from YAML::Load: the handler can stop a bomb while
 // it is being read, and sees every key.
-#include "cli/spec/yaml_tree.h"
+#include "base/yaml/yaml_tree.h"
 
 #include <sstream>
 #include <unordered_map>
@@ -13,7 +13,7 @@
 #include "yaml-cpp/exceptions.h"
 #include "yaml-cpp/parser.h"
 
-namespace mega::cli {
+namespace mega {
 namespace {
 
 Position ToPosition(const YAML::Mark& mark) {
@@ -181,10 +181,10 @@ YamlTree YamlTree::Parse(std::string_view text, YamlError* error) {
   };
   if (text.size() > kMaxYamlBytes)
     return refuse(
-        {{}, fmt::format("{} bytes; a job file holds at most {}", text.size(), kMaxYamlBytes)});
+        {{}, fmt::format("{} bytes; such a file holds at most {}", text.size(), kMaxYamlBytes)});
   if (const size_t bad = FirstBadByte(text); bad != std::string_view::npos) {
     return refuse({PositionOf(text, bad),
-                   fmt::format("byte 0x{:02x} is not text; a job file is UTF-8 without control "
+                   fmt::format("byte 0x{:02x} is not text; write UTF-8 without control "
                                "characters",
                                static_cast<unsigned char>(text[bad]))});
   }
@@ -193,12 +193,12 @@ YamlTree YamlTree::Parse(std::string_view text, YamlError* error) {
     YAML::Parser parser(stream);
     TreeBuilder builder(tree);
     if (!parser.HandleNextDocument(builder) || tree.root_ == nullptr)
-      return refuse({{1, 1}, "the file is empty; see deploy/examples for job files"});
+      return refuse({{1, 1}, kYamlIsEmpty});
     YamlTree second;
     TreeBuilder second_builder(second);
     if (parser.HandleNextDocument(second_builder)) {
       return refuse({second.root_ != nullptr ? second.root_->at : Position{},
-                     "a second document; a job file holds one job"});
+                     "a second document; such a file holds one"});
     }
   } catch (const Refused& refused) {
     return refuse(refused.error);
@@ -208,4 +208,4 @@ YamlTree YamlTree::Parse(std::string_view text, YamlError* error) {
   return tree;
 }
 
-}  // namespace mega::cli
+}  // namespace mega
